@@ -1,0 +1,148 @@
+#include "replay/base/file_util.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "replay/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0)
+      return ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ErrnoToStatus(int error_number, std::string_view what) {
+  const std::string message =
+      absl::StrCat(std::string(what), ": ", std::strerror(error_number));
+  switch (error_number) {
+    case ENOENT:
+      return absl::NotFoundError(message);
+    case EEXIST:
+      return absl::AlreadyExistsError(message);
+    case EACCES:
+    case EPERM:
+      return absl::PermissionDeniedError(message);
+    case ENOSPC:
+    case EDQUOT:
+      return absl::ResourceExhaustedError(absl::StrCat(
+          message, " (disk full: free space or choose another place)"));
+    case ENOMEM:
+      return absl::ResourceExhaustedError(message);
+    default:
+      return absl::UnknownError(message);
+  }
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  absl::Cleanup closer = [fd] { close(fd); };
+  std::string bytes;
+  struct stat info;
+  if (fstat(fd, &info) == 0 && info.st_size > 0)
+    bytes.reserve(static_cast<size_t>(info.st_size));
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t got = read(fd, buffer, sizeof(buffer));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0)
+      return ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
+    if (got == 0) return bytes;
+    bytes.append(buffer, static_cast<size_t>(got));
+  }
+}
+
+absl::Status WriteFileAtomically(const std::string& path,
+                                 std::string_view bytes) {
+  static std::atomic<uint64_t> counter{0};
+  const std::string temporary =
+      absl::StrCat(path, ".tmp.", getpid(), ".", counter.fetch_add(1));
+  const int fd =
+      open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0)
+    return ErrnoToStatus(errno, absl::StrCat("cannot create ", temporary));
+  absl::Status status = WriteAll(fd, bytes, temporary);
+  if (close(fd) != 0 && status.ok())
+    status = ErrnoToStatus(errno, absl::StrCat("cannot write ", temporary));
+  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
+    status = ErrnoToStatus(
+        errno, absl::StrCat("cannot rename ", temporary, " to ", path));
+  }
+  if (!status.ok()) unlink(temporary.c_str());
+  return status;
+}
+
+absl::Status MakeDirectories(const std::string& path, int mode) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error)
+    return ErrnoToStatus(error.value(),
+                         absl::StrCat("cannot create directory ", path));
+  if (mode != 0777 && chmod(path.c_str(), static_cast<mode_t>(mode)) != 0) {
+    return ErrnoToStatus(errno,
+                         absl::StrCat("cannot set permissions of ", path));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TemporaryDirectory> TemporaryDirectory::Create(
+    std::string_view prefix) {
+  const char* base = std::getenv("TMPDIR");
+  std::string path =
+      absl::StrCat(base != nullptr && *base != '\0' ? base : "/tmp", "/",
+                   std::string(prefix), ".XXXXXX");
+  if (mkdtemp(path.data()) == nullptr) {
+    return ErrnoToStatus(
+        errno, absl::StrCat("cannot create temporary directory ", path));
+  }
+  return TemporaryDirectory(path);
+}
+
+TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept
+    : path_(std::exchange(other.path_, "")) {}
+
+TemporaryDirectory& TemporaryDirectory::operator=(
+    TemporaryDirectory&& other) noexcept {
+  if (this != &other) {
+    Remove();
+    path_ = std::exchange(other.path_, "");
+  }
+  return *this;
+}
+
+TemporaryDirectory::~TemporaryDirectory() { Remove(); }
+
+void TemporaryDirectory::Remove() {
+  if (path_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+absl::StatusOr<std::string> SelfExecutable() {
+  std::string path(4096, '\0');
+  const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
+  if (size < 0) return ErrnoToStatus(errno, "cannot read /proc/self/exe");
+  path.resize(static_cast<size_t>(size));
+  return path;
+}
+
+}  // namespace reprise

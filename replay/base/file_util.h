@@ -1,0 +1,51 @@
+// Small files and directories with absl::Status errors that name the path and
+// the system's reason. Thread-safe; nothing is cached.
+#ifndef REPRISE_REPLAY_BASE_FILE_UTIL_H_
+#define REPRISE_REPLAY_BASE_FILE_UTIL_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace reprise {
+
+// errno as a Status: ENOENT is NOT_FOUND, ENOSPC is RESOURCE_EXHAUSTED ("disk
+// full"), EACCES is PERMISSION_DENIED, others UNKNOWN. `what` reads like
+// "cannot write /a/b".
+absl::Status ErrnoToStatus(int error_number, std::string_view what);
+
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+// Writes beside the target under a temporary name and renames over it, so that
+// readers see all or nothing.
+absl::Status WriteFileAtomically(const std::string& path,
+                                 std::string_view bytes);
+
+absl::Status MakeDirectories(const std::string& path, int mode = 0777);
+
+// A new directory of mode 0700 under $TMPDIR (or /tmp), removed with all
+// contents by the destructor.
+class TemporaryDirectory {
+ public:
+  static absl::StatusOr<TemporaryDirectory> Create(std::string_view prefix);
+  TemporaryDirectory(TemporaryDirectory&& other) noexcept;
+  TemporaryDirectory& operator=(TemporaryDirectory&& other) noexcept;
+  ~TemporaryDirectory();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryDirectory(std::string path) : path_(std::move(path)) {}
+  void Remove();
+  std::string path_;
+};
+
+// Path of the running executable; workers and executors are this file again
+// under another verb.
+absl::StatusOr<std::string> SelfExecutable();
+
+}  // namespace reprise
+
+#endif  // REPRISE_REPLAY_BASE_FILE_UTIL_H_

@@ -1,0 +1,62 @@
+// Compilation in killable worker processes.
+//
+// A worker is this executable (or Options::executable) run again with
+// Options::worker_arguments; it talks to the pool over ZeroMQ ipc:// in a 0700
+// directory (proto/reprise/v1/node.proto). A job that crashes, hangs or eats
+// memory costs its worker: the outcome is COMPILE_ERROR with the pass named
+// where the worker could note it, a new worker starts, and the next job
+// compiles. Results are cached by (input key, variant digest, target).
+//
+// Thread-safety: Compile may be called from many threads; jobs beyond the
+// workers queue.
+#ifndef REPRISE_REPLAY_COMPILER_COMPILE_POOL_H_
+#define REPRISE_REPLAY_COMPILER_COMPILE_POOL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "reprise/v1/node.pb.h"
+
+namespace reprise {
+
+class CompilePool {
+ public:
+  struct Options {
+    std::string executable;  // empty: this one
+    std::vector<std::string> worker_arguments = {"compile-worker"};
+    int workers = 2;
+    absl::Duration job_timeout = absl::Seconds(60);
+    uint64_t worker_memory_bytes = 4ull << 30;
+    std::string cuda_home;  // headers, libdevice, nvJitLink; empty: $CUDA_HOME
+                            // or /usr/local/cuda
+    uint64_t cache_bytes = 256ull << 20;
+  };
+  struct Statistics {
+    uint64_t jobs = 0;
+    uint64_t cache_hits = 0;
+    uint64_t workers_lost = 0;  // to crashes, timeouts and memory limits
+  };
+
+  static absl::StatusOr<std::unique_ptr<CompilePool>> Create(Options options);
+  virtual ~CompilePool() = default;
+
+  // Blocks until built. `input` is shared by all variants of a unit
+  // (input->key() names it). A Status is an error of this machine; a variant
+  // that does not compile is a reply of kind COMPILE_ERROR with diagnostics.
+  virtual absl::StatusOr<v1::CompileReply> Compile(
+      const std::shared_ptr<const v1::CompileInput>& input,
+      const v1::Variant& variant, v1::CompileTarget target) = 0;
+
+  virtual Statistics statistics() const = 0;
+};
+
+// main() of a worker process; argv after the verb. Returns the exit code.
+int CompileWorkerMain(int argc, char** argv);
+
+}  // namespace reprise
+
+#endif  // REPRISE_REPLAY_COMPILER_COMPILE_POOL_H_

@@ -1,0 +1,119 @@
+// The seam between the replay engine and whatever runs kernels: the host (cpu)
+// or a GPU (cuda).
+//
+// A Device keeps units resident. A ResidentUnit owns the unit's memory on the
+// device; between Restore and Verify nothing crosses this interface byte by
+// byte. The engine calls, for every launch that counts:
+//
+//   Restore -> Poison -> Launch -> Verify
+//
+// The verdict never trusts the variant: reference bytes live where a kernel
+// cannot reach them.
+//
+// Thread-safety: a Device may be used from several threads; a ResidentUnit and
+// its LoadedKernels from one at a time. Lifetime: a Device outlives its
+// ResidentUnits, a ResidentUnit its LoadedKernels.
+#ifndef REPRISE_REPLAY_DEVICE_DEVICE_H_
+#define REPRISE_REPLAY_DEVICE_DEVICE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "reprise/v1/node.pb.h"
+#include "reprise/v1/types.pb.h"
+
+namespace reprise {
+
+class UnitReader;  // replay/unit/unit_store.h
+
+struct DeviceFacts {
+  std::string kind;  // "cpu" or "cuda:N"
+  std::string name;  // e.g. "AMD EPYC 9654 (2 threads)"
+  std::string architecture;
+  uint32_t max_threads_per_block = 1024;
+  uint32_t max_shared_bytes_per_block = 0;
+  uint32_t parallel_units = 0;  // host threads or multiprocessors
+};
+
+// What one launch did. `kind` is OK, INVALID_LAUNCH, TIMEOUT, DEVICE_FAULT, or
+// INFRASTRUCTURE.
+struct LaunchReport {
+  v1::OutcomeKind kind = v1::OUTCOME_KIND_UNSPECIFIED;
+  absl::Duration device_time;  // read where the kernel's code cannot reach
+  absl::Duration wall_time;    // request to reply, for the cross-check
+  std::string diagnostics;
+  std::string printf_output;
+  v1::AccessReport accesses;  // of an instrumented launch
+};
+
+// Machine code loaded on a device. Destroying it unloads it.
+class LoadedKernel {
+ public:
+  virtual ~LoadedKernel() = default;
+};
+
+struct LaunchOptions {
+  v1::LaunchConfig launch;
+  absl::Duration timeout = absl::Seconds(10);
+  uint64_t poison_seed = 0;  // fills shared memory where that is cheap
+  bool instrumented = false;
+};
+
+// How memory after a launch compares with the reference.
+struct Verdict {
+  bool equal = false;  // within tolerance everywhere, and nothing changed
+                       // outside the write-set
+  std::vector<v1::RangeErrors>
+      ranges;  // of every range that was compared and written
+};
+
+class ResidentUnit {
+ public:
+  virtual ~ResidentUnit() = default;
+
+  // Loads code built for this device by the compiler; `kernel` describes its
+  // entry.
+  virtual absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(
+      const v1::CompileReply& code, const std::string& kernel_symbol) = 0;
+
+  // Puts back the prologue wherever any earlier launch or poisoning wrote.
+  virtual absl::Status Restore() = 0;
+
+  // Overwrites every byte that the recorded launch wrote before reading, with
+  // bytes that depend on the seed.
+  virtual absl::Status Poison(uint64_t seed) = 0;
+
+  // Runs the kernel once with the unit's arguments. A fault or timeout of the
+  // kernel is in the report; the unit is usable afterwards. A Status is an
+  // error of this machine (INFRASTRUCTURE).
+  virtual absl::StatusOr<LaunchReport> Launch(LoadedKernel& kernel,
+                                              const LaunchOptions& options) = 0;
+
+  // Compares memory with the reference: within `default_tolerance` for
+  // floating-point ranges that declare none, by bits elsewhere.
+  virtual absl::StatusOr<Verdict> Verify(
+      const v1::Tolerance& default_tolerance) = 0;
+
+  // Makes the present contents the reference instead of the recorded epilogue
+  // (another kind of device than the recording one, perturbed inputs).
+  virtual absl::Status AdoptReference() = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceFacts& facts() const = 0;
+  // What the compile pool should build for this device.
+  virtual v1::CompileTarget compile_target() const = 0;
+  virtual absl::StatusOr<std::unique_ptr<ResidentUnit>> Load(
+      const UnitReader& unit) = 0;
+};
+
+}  // namespace reprise
+
+#endif  // REPRISE_REPLAY_DEVICE_DEVICE_H_
