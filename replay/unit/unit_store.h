@@ -22,6 +22,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -77,6 +78,9 @@ class UnitReader {
   const std::string& id() const { return id_; }
   const v1::Unit& manifest() const { return manifest_; }
   const ChunkStore& chunks() const { return *chunks_; }
+
+  // The same unit with another manifest over the same chunks, in memory only: learned tolerances, perturbed inputs.
+  UnitReader WithManifest(v1::Unit manifest) const { return UnitReader(id_, std::move(manifest), chunks_); }
 
  private:
   std::string id_;
