@@ -1,0 +1,468 @@
+#include "replay/engine/evaluator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "replay/base/log.h"
+#include "replay/base/status_macros.h"
+#include "replay/engine/compile_input.h"
+#include "replay/engine/launch_geometry.h"
+#include "replay/unit/digest.h"
+
+namespace reprise {
+namespace {
+
+// Spread seen between unmodified replays is taken this many times over as the
+// tolerance.
+constexpr double kLearnedToleranceFactor = 4;
+constexpr absl::Duration kFirstReplayLimit = absl::Minutes(5);
+// Another kind of device may differ this much from the recording one before its
+// own result becomes the reference.
+constexpr double kOtherDeviceAbsolute = 1e-5;
+constexpr double kOtherDeviceRelative = 1e-3;
+
+uint64_t UnpredictableSeed() {
+  std::random_device device;
+  return (static_cast<uint64_t>(device()) << 32) | device();
+}
+
+double MillisecondsSince(absl::Time start) {
+  return absl::ToDoubleMilliseconds(absl::Now() - start);
+}
+
+const v1::CompiledKernelInfo* FindKernel(const v1::CompileReply& code,
+                                         const std::string& symbol) {
+  for (const v1::CompiledKernelInfo& kernel : code.kernels()) {
+    if (kernel.symbol() == symbol) return &kernel;
+  }
+  return nullptr;
+}
+
+bool IsFloat(v1::ElementType type) {
+  return type == v1::ELEMENT_TYPE_F16 || type == v1::ELEMENT_TYPE_BF16 ||
+         type == v1::ELEMENT_TYPE_F32 || type == v1::ELEMENT_TYPE_F64;
+}
+
+bool BitsDiffer(const std::vector<v1::RangeErrors>& ranges) {
+  return std::any_of(
+      ranges.begin(), ranges.end(), [](const v1::RangeErrors& range) {
+        return range.wrong_elements() > 0 || range.max_absolute() > 0;
+      });
+}
+
+// Adds what `ranges` show to the spread seen so far, by address.
+// FAILED_PRECONDITION where a range that is no floating-point one differs: no
+// tolerance can be learned for it.
+absl::Status NoteSpread(const std::vector<v1::RangeErrors>& ranges,
+                        std::map<uint64_t, double>* spread) {
+  for (const v1::RangeErrors& range : ranges) {
+    if (range.wrong_elements() == 0 && range.max_absolute() == 0) continue;
+    if (!IsFloat(range.element_type()) || range.outside_write_set() ||
+        !std::isfinite(range.max_absolute())) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the unmodified kernel does not reproduce the recorded result in ",
+          range.name(), ": got ", range.got(), ", expected ", range.expected(),
+          "; no variant of it could be verified"));
+    }
+    double& seen = (*spread)[range.address()];
+    seen = std::max(seen, range.max_absolute());
+  }
+  return absl::OkStatus();
+}
+
+// A baseline that misses the epilogue by more than it varies by itself is
+// another program than the recorded one.
+absl::Status ExplainedBySpread(const std::map<uint64_t, double>& from_epilogue,
+                               const std::map<uint64_t, double>& spread) {
+  for (const auto& [address, distance] : from_epilogue) {
+    auto found = spread.find(address);
+    const double seen = found == spread.end() ? 0 : found->second;
+    if (distance <= kLearnedToleranceFactor * seen) continue;
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the unmodified kernel misses the recorded result at %#x by %g, but "
+        "varies only by %g from replay to replay; state "
+        "a tolerance if that is meant",
+        address, distance, seen));
+  }
+  return absl::OkStatus();
+}
+
+// The unit with a tolerance on every range that shows spread and declares none.
+UnitReader WithLearnedTolerances(const UnitReader& unit,
+                                 const std::map<uint64_t, double>& spread) {
+  v1::Unit manifest = unit.manifest();
+  for (v1::MemoryRange& range : *manifest.mutable_memory()) {
+    auto found = spread.find(range.address());
+    if (found != spread.end() && !range.has_tolerance()) {
+      range.mutable_tolerance()->set_absolute(kLearnedToleranceFactor *
+                                              found->second);
+    }
+  }
+  return unit.WithManifest(std::move(manifest));
+}
+
+bool RecordedOnOtherKindOfDevice(const v1::Unit& unit,
+                                 const DeviceFacts& facts) {
+  return (unit.provenance().device() == "cpu") != (facts.kind == "cpu");
+}
+
+void SetSpeedup(const StoppingRule& rule, StopReason reason,
+                v1::Outcome* outcome) {
+  const std::vector<double> a(outcome->baseline_ns().begin(),
+                              outcome->baseline_ns().end());
+  const std::vector<double> b(outcome->variant_ns().begin(),
+                              outcome->variant_ns().end());
+  const RatioEstimate estimate = EstimateRatio(a, b);
+  v1::Speedup* speedup = outcome->mutable_speedup();
+  speedup->set_ratio(estimate.ratio);
+  speedup->set_ci95_low(estimate.low);
+  speedup->set_ci95_high(estimate.high);
+  speedup->set_pairs(static_cast<uint32_t>(estimate.pairs));
+  speedup->set_stopped_by(StopReasonName(reason));
+}
+
+}  // namespace
+
+struct Evaluator::Built {
+  v1::CompileReply code;
+  v1::LaunchConfig launch;
+  std::unique_ptr<LoadedKernel> kernel;
+  bool same_as_baseline = false;
+};
+
+Evaluator::Evaluator(const UnitReader& unit, Device& device, CompilePool& pool,
+                     EvaluatorOptions options)
+    : unit_(unit), device_(device), pool_(pool), options_(std::move(options)) {}
+
+absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
+    const UnitReader& unit, Device& device, CompilePool& pool,
+    EvaluatorOptions options) {
+  auto evaluator = std::unique_ptr<Evaluator>(
+      new Evaluator(unit, device, pool, std::move(options)));
+  RETURN_IF_ERROR(evaluator->Initialize());
+  return evaluator;
+}
+
+absl::Status Evaluator::Initialize() {
+  ASSIGN_OR_RETURN(input_, LoadCompileInput(unit_));
+  baseline_.kind = v1::BASELINE_KIND_RECORDED_IR_DEFAULT_O3;
+  baseline_.launch = unit_.manifest().launch();
+  ASSIGN_OR_RETURN(baseline_.code, Compile(v1::Variant()));
+  const std::string& symbol = unit_.manifest().kernel().symbol();
+  if (baseline_.code.kind() != v1::OUTCOME_KIND_OK) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the unmodified kernel ", symbol, " does not build for ",
+                     device_.facts().kind, ": ", baseline_.code.diagnostics()));
+  }
+  RETURN_IF_ERROR(Reload());
+  return LearnBaseline();
+}
+
+absl::StatusOr<LaunchReport> Evaluator::ReplayBaseline(Verdict* verdict) {
+  const absl::Duration timeout =
+      baseline_.median_time > absl::ZeroDuration()
+          ? Timeout()
+          : std::max(options_.minimum_timeout, kFirstReplayLimit);
+  ASSIGN_OR_RETURN(
+      LaunchReport report,
+      RunOnce(*baseline_kernel_, baseline_.launch, timeout, verdict));
+  if (report.kind != v1::OUTCOME_KIND_OK) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the unmodified kernel does not replay: ",
+        v1::OutcomeKind_Name(report.kind), ": ", report.diagnostics));
+  }
+  return report;
+}
+
+absl::Status Evaluator::CompareWithEpilogue() {
+  const bool foreign =
+      RecordedOnOtherKindOfDevice(unit_.manifest(), device_.facts());
+  if (foreign && !options_.tolerance.has_value()) {
+    baseline_.tolerance.set_absolute(kOtherDeviceAbsolute);
+    baseline_.tolerance.set_relative(kOtherDeviceRelative);
+  }
+  Verdict verdict;
+  ASSIGN_OR_RETURN(LaunchReport report, ReplayBaseline(&verdict));
+  baseline_.median_time = report.device_time;
+  baseline_.matches_epilogue = !BitsDiffer(verdict.ranges);
+  baseline_.ranges = verdict.ranges;
+  baseline_equal_ = verdict.equal;
+  if (!verdict.equal && (foreign || options_.tolerance.has_value())) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the unmodified kernel misses the recorded result by more than ",
+        "the tolerance: ", DescribeVerdict(verdict.ranges)));
+  }
+  if (!foreign) return absl::OkStatus();
+  if (!options_.tolerance.has_value()) baseline_.tolerance.Clear();
+  return resident_->AdoptReference();
+}
+
+absl::Status Evaluator::ReplayForSpread(std::map<uint64_t, double>* spread) {
+  std::vector<absl::Duration> times;
+  for (int replay = 0; replay < std::max(options_.learning_replays, 1);
+       ++replay) {
+    Verdict verdict;
+    ASSIGN_OR_RETURN(LaunchReport report, ReplayBaseline(&verdict));
+    times.push_back(report.device_time);
+    if (BitsDiffer(verdict.ranges)) baseline_.deterministic = false;
+    RETURN_IF_ERROR(NoteSpread(verdict.ranges, spread));
+  }
+  std::nth_element(times.begin(),
+                   times.begin() + static_cast<long>(times.size() / 2),
+                   times.end());
+  baseline_.median_time = times[times.size() / 2];
+  return absl::OkStatus();
+}
+
+absl::Status Evaluator::LearnBaseline() {
+  if (options_.tolerance.has_value()) baseline_.tolerance = *options_.tolerance;
+  RETURN_IF_ERROR(CompareWithEpilogue());
+  const bool foreign =
+      RecordedOnOtherKindOfDevice(unit_.manifest(), device_.facts());
+  const bool adopted = foreign || !baseline_.matches_epilogue;
+  std::map<uint64_t, double> from_epilogue, spread;
+  if (!foreign) RETURN_IF_ERROR(NoteSpread(baseline_.ranges, &from_epilogue));
+  // Spread is that between replays, so where the epilogue differs the first
+  // replay stands in for it.
+  if (!foreign && adopted) RETURN_IF_ERROR(resident_->AdoptReference());
+  baseline_.deterministic = true;
+  RETURN_IF_ERROR(ReplayForSpread(&spread));
+  const bool covered = baseline_equal_ || options_.tolerance.has_value();
+  if (!covered) RETURN_IF_ERROR(ExplainedBySpread(from_epilogue, spread));
+  if (!spread.empty() && !options_.tolerance.has_value())
+    unit_ = WithLearnedTolerances(unit_, spread);
+  if (spread.empty() && !adopted) return absl::OkStatus();
+  RETURN_IF_ERROR(Reload());
+  if (!foreign) return absl::OkStatus();
+  Verdict unused;
+  RETURN_IF_ERROR(ReplayBaseline(&unused).status());
+  return resident_->AdoptReference();
+}
+
+absl::Status Evaluator::Reload() {
+  baseline_kernel_.reset();
+  resident_.reset();
+  ASSIGN_OR_RETURN(resident_, device_.Load(unit_));
+  ASSIGN_OR_RETURN(baseline_kernel_,
+                   resident_->LoadKernel(baseline_.code,
+                                         unit_.manifest().kernel().symbol()));
+  return absl::OkStatus();
+}
+
+absl::Duration Evaluator::Timeout() const {
+  return std::max(options_.minimum_timeout,
+                  baseline_.median_time * options_.timeout_factor);
+}
+
+absl::StatusOr<v1::CompileReply> Evaluator::Compile(
+    const v1::Variant& variant) {
+  return pool_.Compile(input_, variant, device_.compile_target());
+}
+
+v1::LaunchConfig Evaluator::LaunchOf(const v1::Variant& variant) const {
+  return VariantLaunch(unit_.manifest().launch(), variant.launch());
+}
+
+absl::StatusOr<LaunchReport> Evaluator::RunOnce(LoadedKernel& kernel,
+                                                const v1::LaunchConfig& launch,
+                                                absl::Duration timeout,
+                                                Verdict* verdict) {
+  RETURN_IF_ERROR(resident_->Restore());
+  const uint64_t seed = UnpredictableSeed();
+  RETURN_IF_ERROR(resident_->Poison(seed));
+  LaunchOptions options;
+  options.launch = launch;
+  options.timeout = timeout;
+  options.poison_seed = seed;
+  ASSIGN_OR_RETURN(LaunchReport report, resident_->Launch(kernel, options));
+  if (report.kind != v1::OUTCOME_KIND_OK) return report;
+  ASSIGN_OR_RETURN(*verdict, resident_->Verify(baseline_.tolerance));
+  return report;
+}
+
+bool Evaluator::Build(const v1::Variant& variant, Built* built,
+                      v1::Outcome* outcome) {
+  const absl::Time start = absl::Now();
+  absl::StatusOr<v1::CompileReply> code = Compile(variant);
+  outcome->mutable_stages()->set_compile_ms(MillisecondsSince(start));
+  if (!code.ok()) {
+    outcome->set_kind(v1::OUTCOME_KIND_INFRASTRUCTURE);
+    outcome->set_diagnostics(std::string(code.status().message()));
+    return false;
+  }
+  built->code = *std::move(code);
+  outcome->set_machine_code_sha256(built->code.code_sha256());
+  *outcome->mutable_code() = built->code.facts();
+  const std::string& symbol = unit_.manifest().kernel().symbol();
+  const v1::CompiledKernelInfo* kernel = FindKernel(built->code, symbol);
+  if (built->code.kind() != v1::OUTCOME_KIND_OK || kernel == nullptr) {
+    outcome->set_kind(built->code.kind() == v1::OUTCOME_KIND_OK
+                          ? v1::OUTCOME_KIND_COMPILE_ERROR
+                          : built->code.kind());
+    outcome->set_diagnostics(
+        kernel == nullptr && built->code.diagnostics().empty()
+            ? absl::StrCat("the variant no longer defines kernel ", symbol)
+            : built->code.diagnostics());
+    return false;
+  }
+  built->launch = LaunchOf(variant);
+  if (absl::Status status =
+          CheckLaunch(built->launch, device_.facts(), *kernel);
+      !status.ok()) {
+    outcome->set_kind(v1::OUTCOME_KIND_INVALID_LAUNCH);
+    outcome->set_diagnostics(std::string(status.message()));
+    return false;
+  }
+  built->same_as_baseline =
+      built->code.code_sha256() == baseline_.code.code_sha256() &&
+      SameLaunch(built->launch, baseline_.launch);
+  const absl::Time load_start = absl::Now();
+  absl::StatusOr<std::unique_ptr<LoadedKernel>> loaded =
+      resident_->LoadKernel(built->code, symbol);
+  outcome->mutable_stages()->set_load_ms(MillisecondsSince(load_start));
+  if (!loaded.ok()) {
+    outcome->set_kind(v1::OUTCOME_KIND_INFRASTRUCTURE);
+    outcome->set_diagnostics(std::string(loaded.status().message()));
+    return false;
+  }
+  built->kernel = *std::move(loaded);
+  return true;
+}
+
+bool Evaluator::RunAndJudge(LoadedKernel& kernel,
+                            const v1::LaunchConfig& launch,
+                            v1::Outcome* outcome, double* nanoseconds) {
+  Verdict verdict;
+  absl::StatusOr<LaunchReport> report =
+      RunOnce(kernel, launch, Timeout(), &verdict);
+  if (!report.ok()) {
+    outcome->set_kind(v1::OUTCOME_KIND_INFRASTRUCTURE);
+    outcome->set_diagnostics(std::string(report.status().message()));
+    return false;
+  }
+  if (report->kind != v1::OUTCOME_KIND_OK) {
+    outcome->set_kind(report->kind);
+    outcome->set_diagnostics(report->diagnostics);
+    return false;
+  }
+  *outcome->mutable_errors() = {verdict.ranges.begin(), verdict.ranges.end()};
+  if (!verdict.equal) {
+    outcome->set_kind(v1::OUTCOME_KIND_WRONG_RESULT);
+    outcome->set_diagnostics(DescribeVerdict(verdict.ranges));
+    return false;
+  }
+  *nanoseconds = absl::ToDoubleNanoseconds(report->device_time);
+  return true;
+}
+
+bool Evaluator::SamplePair(Built& built, bool baseline_first,
+                           v1::Outcome* outcome) {
+  double baseline_ns = 0, variant_ns = 0;
+  for (int position = 0; position < 2; ++position) {
+    const bool baseline_turn = (position == 0) == baseline_first;
+    if (baseline_turn) {
+      v1::Outcome of_baseline;
+      if (!RunAndJudge(*baseline_kernel_, baseline_.launch, &of_baseline,
+                       &baseline_ns)) {
+        outcome->set_kind(v1::OUTCOME_KIND_INFRASTRUCTURE);
+        outcome->set_diagnostics(
+            absl::StrCat("the baseline failed beside the variant: ",
+                         of_baseline.diagnostics()));
+        return false;
+      }
+    } else if (!RunAndJudge(*built.kernel, built.launch, outcome,
+                            &variant_ns)) {
+      return false;
+    }
+  }
+  outcome->add_baseline_ns(baseline_ns);
+  outcome->add_variant_ns(variant_ns);
+  return true;
+}
+
+void Evaluator::Sample(Built& built, const StoppingRule& stopping,
+                       absl::Duration time_limit, v1::Outcome* outcome) {
+  const absl::Time start = absl::Now();
+  StopReason reason = StopReason::kContinue;
+  std::vector<double> a, b;
+  for (int pair = 0; reason == StopReason::kContinue; ++pair) {
+    // ABBA: odd pairs run the variant first.
+    if (!SamplePair(built, pair % 2 == 0, outcome)) return;
+    a.push_back(outcome->baseline_ns(pair));
+    b.push_back(outcome->variant_ns(pair));
+    reason = DecideStop(stopping, a, b);
+    const bool measured_enough = pair + 1 >= stopping.minimum_pairs;
+    if (reason == StopReason::kContinue && measured_enough &&
+        absl::Now() - start > time_limit)
+      break;
+    // Twice as slow in each of three pairs needs no statistics.
+    if (pair == 2 && EstimateRatio(a, b).high < 0.5)
+      reason = StopReason::kClearLoser;
+  }
+  outcome->mutable_stages()->set_time_ms(MillisecondsSince(start));
+  outcome->set_kind(v1::OUTCOME_KIND_OK);
+  SetSpeedup(stopping, reason, outcome);
+}
+
+v1::Outcome Evaluator::Evaluate(const v1::Variant& variant) {
+  return EvaluateWith(variant, options_.stopping, options_.time_per_variant);
+}
+
+v1::Outcome Evaluator::VerifyOnly(const v1::Variant& variant) {
+  StoppingRule none;
+  none.maximum_pairs = 0;
+  return EvaluateWith(variant, none, absl::ZeroDuration());
+}
+
+v1::Outcome Evaluator::EvaluateWith(const v1::Variant& variant,
+                                    const StoppingRule& stopping,
+                                    absl::Duration time_limit) {
+  v1::Outcome outcome;
+  outcome.set_variant_digest(VariantDigest(variant));
+  outcome.set_baseline(baseline_.kind);
+  outcome.set_device(device_.facts().kind);
+  outcome.set_device_name(device_.facts().name);
+  Built built;
+  if (!Build(variant, &built, &outcome)) return outcome;
+  const absl::Time start = absl::Now();
+  double nanoseconds = 0;
+  if (!RunAndJudge(*built.kernel, built.launch, &outcome, &nanoseconds))
+    return outcome;
+  outcome.mutable_stages()->set_verify_ms(MillisecondsSince(start));
+  outcome.set_kind(v1::OUTCOME_KIND_OK);
+  if (stopping.maximum_pairs == 0) return outcome;
+  if (built.same_as_baseline) {
+    outcome.mutable_speedup()->set_ratio(1);
+    outcome.mutable_speedup()->set_ci95_low(1);
+    outcome.mutable_speedup()->set_ci95_high(1);
+    outcome.mutable_speedup()->set_stopped_by(
+        "same machine code and launch as the baseline");
+    return outcome;
+  }
+  Sample(built, stopping, time_limit, &outcome);
+  return outcome;
+}
+
+std::string DescribeVerdict(const std::vector<v1::RangeErrors>& ranges) {
+  for (const v1::RangeErrors& range : ranges) {
+    if (range.wrong_elements() == 0 && !range.outside_write_set()) continue;
+    return absl::StrFormat(
+        "%s[%d]: got %s, expected %s; %d of %d elements differ%s, max absolute "
+        "error %.3g, max relative "
+        "error %.3g",
+        range.name(), range.first_wrong_element(), range.got(),
+        range.expected(), range.wrong_elements(), range.compared_elements(),
+        range.outside_write_set() ? " outside what the recorded launch wrote"
+                                  : "",
+        range.max_absolute(), range.max_relative());
+  }
+  return "equal";
+}
+
+}  // namespace reprise

@@ -1,0 +1,134 @@
+// Evaluates variants of one unit on one device: compile, run, verify, time
+// against the interleaved baseline.
+//
+// Every launch that counts goes restore -> poison -> launch -> verify, the
+// baseline's too. Poison seeds come from the operating system's randomness, so
+// a variant cannot foresee them. A variant is timed only after it has verified,
+// and every timed launch is verified again.
+//
+// Create replays the unmodified kernel first. It must reproduce the recorded
+// epilogue within tolerance, or no variant may be judged; on another kind of
+// device than the recording one its own result (within tolerance of the
+// epilogue) becomes the reference. Repeated unmodified replays tell whether the
+// kernel is deterministic: then bits must be equal wherever no tolerance is
+// declared; otherwise a tolerance is learned from the spread that was seen.
+//
+// Thread-safety: Compile may run beside anything; the rest from one thread at a
+// time.
+#ifndef REPRISE_REPLAY_ENGINE_EVALUATOR_H_
+#define REPRISE_REPLAY_ENGINE_EVALUATOR_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "replay/compiler/compile_pool.h"
+#include "replay/device/device.h"
+#include "replay/engine/paired_statistics.h"
+#include "replay/unit/unit_store.h"
+#include "reprise/v1/types.pb.h"
+
+namespace reprise {
+
+struct EvaluatorOptions {
+  // Set by a person: holds for every floating-point range that declares none.
+  // Unset: learned or exact.
+  std::optional<v1::Tolerance> tolerance;
+  StoppingRule stopping;
+  // A launch may take this many times the baseline's duration before it is a
+  // TIMEOUT, and never less than minimum_timeout.
+  double timeout_factor = 50;
+  absl::Duration minimum_timeout = absl::Seconds(2);
+  // Unmodified replays made to learn determinism.
+  int learning_replays = 3;
+  // Stop sampling a variant after this long.
+  absl::Duration time_per_variant = absl::Seconds(2);
+};
+
+// What replaying the unmodified kernel showed.
+struct BaselineReport {
+  v1::BaselineKind kind = v1::BASELINE_KIND_UNSPECIFIED;
+  bool matches_epilogue = false;  // bit for bit
+  bool deterministic = false;     // learning replays gave equal bits
+  v1::Tolerance tolerance;        // in force where none is declared
+  absl::Duration median_time;
+  std::vector<v1::RangeErrors>
+      ranges;  // of the first replay against the epilogue
+  v1::CompileReply code;
+  v1::LaunchConfig launch;
+};
+
+class Evaluator {
+ public:
+  // `device` and `pool` outlive the evaluator.
+  static absl::StatusOr<std::unique_ptr<Evaluator>> Create(
+      const UnitReader& unit, Device& device, CompilePool& pool,
+      EvaluatorOptions options);
+
+  const BaselineReport& baseline() const { return baseline_; }
+  const UnitReader& unit() const { return unit_; }
+
+  // Builds and judges a variant. Never an error of the variant: those are
+  // outcomes.
+  v1::Outcome Evaluate(const v1::Variant& variant);
+
+  // The same with a sampling policy of its own, for re-measuring a winner
+  // before it is believed.
+  v1::Outcome EvaluateWith(const v1::Variant& variant,
+                           const StoppingRule& stopping,
+                           absl::Duration time_limit);
+
+  // Runs the variant once on the current reference and verifies; does not time.
+  v1::Outcome VerifyOnly(const v1::Variant& variant);
+
+  // Code and launch of a variant that compiled, for overlays. COMPILE_ERROR
+  // comes back in the reply's kind.
+  absl::StatusOr<v1::CompileReply> Compile(const v1::Variant& variant);
+  v1::LaunchConfig LaunchOf(const v1::Variant& variant) const;
+
+ private:
+  struct Built;  // a variant's code, loaded
+
+  Evaluator(const UnitReader& unit, Device& device, CompilePool& pool,
+            EvaluatorOptions options);
+  absl::Status Initialize();
+  absl::Status Reload();
+  absl::Status LearnBaseline();
+  absl::Status CompareWithEpilogue();
+  absl::Status ReplayForSpread(std::map<uint64_t, double>* spread);
+  absl::StatusOr<LaunchReport> ReplayBaseline(Verdict* verdict);
+  absl::StatusOr<LaunchReport> RunOnce(LoadedKernel& kernel,
+                                       const v1::LaunchConfig& launch,
+                                       absl::Duration timeout,
+                                       Verdict* verdict);
+  bool Build(const v1::Variant& variant, Built* built, v1::Outcome* outcome);
+  bool RunAndJudge(LoadedKernel& kernel, const v1::LaunchConfig& launch,
+                   v1::Outcome* outcome, double* nanoseconds);
+  void Sample(Built& built, const StoppingRule& stopping,
+              absl::Duration time_limit, v1::Outcome* outcome);
+  bool SamplePair(Built& built, bool baseline_first, v1::Outcome* outcome);
+  absl::Duration Timeout() const;
+
+  UnitReader unit_;
+  Device& device_;
+  CompilePool& pool_;
+  EvaluatorOptions options_;
+  std::shared_ptr<const v1::CompileInput> input_;
+  std::unique_ptr<ResidentUnit> resident_;
+  std::unique_ptr<LoadedKernel> baseline_kernel_;
+  BaselineReport baseline_;
+  bool baseline_equal_ = false;  // within tolerance of the epilogue
+};
+
+// "array[17] (+0x44): got 1.5, expected 2.5; 3 of 1024 elements differ, ..."
+// for the first range that is wrong.
+std::string DescribeVerdict(const std::vector<v1::RangeErrors>& ranges);
+
+}  // namespace reprise
+
+#endif  // REPRISE_REPLAY_ENGINE_EVALUATOR_H_

@@ -1,0 +1,152 @@
+#include "replay/engine/perturb.h"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "replay/base/file_util.h"
+#include "replay/base/status_macros.h"
+#include "replay/engine/compile_input.h"
+#include "replay/engine/launch_geometry.h"
+
+namespace reprise {
+namespace {
+
+constexpr absl::Duration kReplayLimit = absl::Minutes(5);
+
+template <typename Float>
+void PerturbElements(std::string* bytes, std::mt19937_64& random,
+                     double amplitude) {
+  std::uniform_real_distribution<double> uniform(-amplitude, amplitude);
+  for (size_t at = 0; at + sizeof(Float) <= bytes->size();
+       at += sizeof(Float)) {
+    Float value;
+    std::memcpy(&value, bytes->data() + at, sizeof(Float));
+    if (std::isfinite(value))
+      value = static_cast<Float>(value * (1 + uniform(random)));
+    std::memcpy(bytes->data() + at, &value, sizeof(Float));
+  }
+}
+
+bool CanPerturb(const v1::MemoryRange& range, const PerturbOptions& options) {
+  const bool typed = range.element_type() == v1::ELEMENT_TYPE_F32 ||
+                     range.element_type() == v1::ELEMENT_TYPE_F64;
+  const bool is_input = range.read_before_write_set().bytes() > 0;
+  return typed && is_input && range.bytes() <= options.max_bytes_per_range;
+}
+
+// Every chunk the perturbed unit names must be in its store: copies what stays
+// the same.
+absl::Status CopyBlob(const ChunkStore& from, ChunkStore& to,
+                      const v1::Blob& blob) {
+  ASSIGN_OR_RETURN(const std::string bytes, from.GetString(blob));
+  return to.Put(bytes).status();
+}
+
+absl::Status CopyRange(const ChunkStore& from, ChunkStore& to,
+                       const v1::MemoryRange& range) {
+  for (const v1::Blob* blob :
+       {&range.prologue(), &range.epilogue(), &range.read_set(),
+        &range.write_set(), &range.read_before_write_set()}) {
+    RETURN_IF_ERROR(CopyBlob(from, to, *blob));
+  }
+  return absl::OkStatus();
+}
+
+struct Runner {
+  ResidentUnit& resident;
+  uint64_t seed;
+
+  absl::Status Run(LoadedKernel& kernel, const v1::LaunchConfig& launch,
+                   std::string_view who) {
+    RETURN_IF_ERROR(resident.Restore());
+    RETURN_IF_ERROR(resident.Poison(seed));
+    LaunchOptions options;
+    options.launch = launch;
+    options.timeout = kReplayLimit;
+    options.poison_seed = seed;
+    ASSIGN_OR_RETURN(const LaunchReport report,
+                     resident.Launch(kernel, options));
+    if (report.kind == v1::OUTCOME_KIND_OK) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        std::string(who), " fails on perturbed inputs: ", report.diagnostics));
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<UnitReader> PerturbUnit(const UnitReader& unit,
+                                       const std::string& scratch_directory,
+                                       const PerturbOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<ChunkStore> store,
+                   ChunkStore::Open({.directory = scratch_directory}));
+  v1::Unit manifest = unit.manifest();
+  std::mt19937_64 random(options.seed);
+  bool any = false;
+  for (v1::MemoryRange& range : *manifest.mutable_memory()) {
+    RETURN_IF_ERROR(CopyRange(unit.chunks(), *store, range));
+    if (!CanPerturb(range, options)) continue;
+    ASSIGN_OR_RETURN(std::string bytes,
+                     unit.chunks().GetString(range.prologue()));
+    if (range.element_type() == v1::ELEMENT_TYPE_F32) {
+      PerturbElements<float>(&bytes, random, options.amplitude);
+    } else {
+      PerturbElements<double>(&bytes, random, options.amplitude);
+    }
+    // An unset epilogue means "as the prologue", which holds for the perturbed
+    // one as well.
+    ASSIGN_OR_RETURN(*range.mutable_prologue(), store->Put(bytes));
+    any = true;
+  }
+  if (!any)
+    return absl::NotFoundError(
+        "the kernel reads no floating-point memory that could be perturbed");
+  return UnitReader(unit.id(), std::move(manifest), std::move(store));
+}
+
+absl::StatusOr<PerturbedVerdict> VerifyOnPerturbedInputs(
+    const UnitReader& unit, Device& device, CompilePool& pool,
+    const BaselineReport& baseline, const v1::Variant& variant,
+    const PerturbOptions& options) {
+  PerturbedVerdict verdict;
+  ASSIGN_OR_RETURN(const TemporaryDirectory scratch,
+                   TemporaryDirectory::Create("reprise-perturbed"));
+  absl::StatusOr<UnitReader> perturbed =
+      PerturbUnit(unit, scratch.path(), options);
+  if (absl::IsNotFound(perturbed.status())) return verdict;
+  if (!perturbed.ok()) return perturbed.status();
+  verdict.applicable = true;
+  ASSIGN_OR_RETURN(const auto input, LoadCompileInput(unit));
+  ASSIGN_OR_RETURN(const v1::CompileReply code,
+                   pool.Compile(input, variant, device.compile_target()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ResidentUnit> resident,
+                   device.Load(*perturbed));
+  const std::string& symbol = unit.manifest().kernel().symbol();
+  ASSIGN_OR_RETURN(const auto baseline_kernel,
+                   resident->LoadKernel(baseline.code, symbol));
+  ASSIGN_OR_RETURN(const auto variant_kernel,
+                   resident->LoadKernel(code, symbol));
+  Runner runner{*resident, options.seed};
+  RETURN_IF_ERROR(
+      runner.Run(*baseline_kernel, baseline.launch, "the unmodified kernel"));
+  RETURN_IF_ERROR(resident->AdoptReference());
+  absl::Status ran = runner.Run(
+      *variant_kernel,
+      VariantLaunch(unit.manifest().launch(), variant.launch()), "the variant");
+  if (absl::IsFailedPrecondition(ran)) {
+    verdict.diagnostics = std::string(ran.message());
+    return verdict;
+  }
+  RETURN_IF_ERROR(ran);
+  ASSIGN_OR_RETURN(const Verdict compared,
+                   resident->Verify(baseline.tolerance));
+  verdict.verified = compared.equal;
+  if (!compared.equal)
+    verdict.diagnostics =
+        absl::StrCat("on perturbed inputs: ", DescribeVerdict(compared.ranges));
+  return verdict;
+}
+
+}  // namespace reprise
