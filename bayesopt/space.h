@@ -1,0 +1,208 @@
+// What a tuner may choose from: parameters, conditions between them, and known
+// constraints.
+//
+//   Value          what one parameter is set to
+//   Configuration  one value per parameter of a space; inactive ones are empty
+//   Assignment     the same by name, active parameters only; what leaves the
+//                  tuner (parameter_mapper.h)
+//   Space          immutable once built; enumerated lazily, so that its size
+//                  costs nothing
+//
+// A parameter is active when all its conditions hold; a condition names a
+// parameter declared earlier and the values under which it holds, and does not
+// hold while that one is inactive. A constraint is asked only when all the
+// parameters it names are active.
+//
+// Thread-safety: a built Space is const and may be shared by threads.
+#ifndef REPRISE_BAYESOPT_SPACE_H_
+#define REPRISE_BAYESOPT_SPACE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "bayesopt/pipeline_space.h"
+#include "bayesopt/random.h"
+
+namespace reprise::bayesopt {
+
+// std::monostate: inactive. Values of different types are different values.
+using Value = std::variant<std::monostate, bool, int64_t, double, std::string>;
+
+// For people and for keys: true, 32, 0.5, default<O3>.
+std::string ValueToString(const Value& value);
+
+struct Configuration {
+  // In the order of the space's parameters.
+  std::vector<Value> values;
+  friend bool operator==(const Configuration&, const Configuration&) = default;
+};
+
+using Assignment = std::map<std::string, Value>;
+
+enum class ParameterKind {
+  kCategorical,  // levels without order
+  kOrdinal,      // levels in order; distances are those of Level::position
+  kInteger,      // minimum, minimum + step, ..., maximum
+  kBoolean,
+  kPipeline,  // text of an LLVM pipeline, from a PipelineSpace
+};
+
+struct Level {
+  Value value;
+  // Where an ordinal's level lies; increasing over the levels. A level that is
+  // not a number ("default") has the position of the number it amounts to.
+  double position = 0;
+};
+
+struct Condition {
+  std::string parameter;
+  std::vector<Value> values;  // holds for any of them
+};
+
+struct Parameter {
+  std::string name;
+  ParameterKind kind = ParameterKind::kCategorical;
+  std::vector<Level> levels;  // categorical, ordinal, boolean
+  int64_t minimum = 0;        // integer
+  int64_t maximum = 0;
+  int64_t step = 1;
+  bool log_scale = false;  // integer: distances are those of the logarithm
+  std::shared_ptr<const PipelineSpace> pipelines;  // pipeline
+  Value initial;                                   // the default value
+  std::vector<Condition> conditions;               // all must hold
+
+  // Builders. `initial` must be one of the values.
+  static Parameter Categorical(std::string name, std::vector<Value> values,
+                               Value initial);
+  // Positions are the numbers, or their base-2 logarithms (0 counts as 1/2).
+  static Parameter Ordinal(std::string name, std::vector<int64_t> values,
+                           int64_t initial, bool log_scale);
+  static Parameter OrdinalLevels(std::string name, std::vector<Level> levels,
+                                 Value initial);
+  static Parameter Integer(std::string name, int64_t minimum, int64_t maximum,
+                           int64_t initial, int64_t step = 1,
+                           bool log_scale = false);
+  static Parameter Boolean(std::string name, bool initial);
+  static Parameter Pipeline(std::string name,
+                            std::shared_ptr<const PipelineSpace> pipelines);
+
+  // This parameter, active only under `parent` = one of `values`.
+  Parameter When(std::string parent, std::vector<Value> values) &&;
+
+  // How many values; UINT64_MAX where they cannot be counted (pipelines).
+  uint64_t Cardinality() const;
+  // The i-th value, i < Cardinality(). Not for pipelines.
+  Value At(uint64_t index) const;
+  // Position of a value among At's; nullopt: not a value of this parameter.
+  std::optional<uint64_t> IndexOf(const Value& value) const;
+  bool Contains(const Value& value) const;
+};
+
+struct Constraint {
+  std::string description;  // for messages: "block has at most 1024 threads"
+  std::vector<std::string> parameters;
+  // Values in the order of `parameters`, all active. Must be pure.
+  std::function<bool(const std::vector<Value>&)> holds;
+};
+
+// 128 bits over the configuration's active parameters by name and value, equal
+// in every process and version that keeps names and values.
+struct ConfigurationHash {
+  uint64_t high = 0;
+  uint64_t low = 0;
+  friend auto operator<=>(const ConfigurationHash&,
+                          const ConfigurationHash&) = default;
+};
+
+class Space {
+ public:
+  // INVALID_ARGUMENT: an empty or repeated name, no values, an initial value
+  // that is none, a condition or constraint on an unknown or later parameter,
+  // or a default configuration that breaks a constraint.
+  static absl::StatusOr<std::shared_ptr<const Space>> Create(
+      std::vector<Parameter> parameters,
+      std::vector<Constraint> constraints = {});
+
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  // Index in parameters(); nullopt: unknown.
+  std::optional<size_t> Find(std::string_view name) const;
+
+  // Every parameter at its initial value.
+  Configuration Default() const;
+
+  // OK when every parameter is active or inactive as the conditions say, every
+  // value is one of its parameter's, and the constraints hold.
+  absl::Status Check(const Configuration& configuration) const;
+
+  // Parameters that `assignment` leaves out are at their initial value where
+  // active. INVALID_ARGUMENT: unknown or inactive names, or as Check.
+  absl::StatusOr<Configuration> FromAssignment(
+      const Assignment& assignment) const;
+  Assignment ToAssignment(const Configuration& configuration) const;
+
+  ConfigurationHash Hash(const Configuration& configuration) const;
+
+  // A valid configuration, values drawn uniformly parameter by parameter.
+  // nullopt: none was found in the bounded search, or none exists.
+  std::optional<Configuration> Sample(Random& random) const;
+
+  // A valid configuration that differs from `from` by one step: an ordinal or
+  // integer moves by one or two places, a categorical to any other value, a
+  // pipeline by one edit; parameters that become active are at their initial
+  // value. nullopt: none was found in the bounded search.
+  std::optional<Configuration> Neighbor(const Configuration& from,
+                                        Random& random) const;
+
+  // Visits valid configurations, each once, in an order that `seed` permutes,
+  // until `visit` returns false. Constraints prune as soon as their parameters
+  // are set; memory is that of one configuration. Of a pipeline, only the base
+  // pipelines are visited. Returns false when `visit` stopped it.
+  bool Enumerate(uint64_t seed,
+                 const std::function<bool(const Configuration&)>& visit) const;
+
+  // Product of cardinalities before conditions and constraints; UINT64_MAX when
+  // it does not fit or a pipeline parameter is there.
+  uint64_t SizeBound() const;
+  bool finite() const { return finite_; }
+
+ private:
+  struct BoundCondition {
+    size_t parameter;
+    std::vector<Value> values;
+  };
+  struct BoundConstraint {
+    std::vector<size_t> parameters;
+    size_t last;  // the latest of them
+  };
+
+  Space() = default;
+  absl::Status Bind();
+  bool Active(const Configuration& configuration, size_t index) const;
+  bool ConstraintsHold(const Configuration& configuration, size_t last) const;
+  bool AllConstraintsHold(const Configuration& configuration) const;
+  void Settle(Configuration& configuration, size_t from) const;
+  bool Step(Configuration& configuration, size_t index, Random& random) const;
+  bool EnumerateFrom(
+      Configuration& configuration, size_t index, uint64_t seed,
+      const std::function<bool(const Configuration&)>& visit) const;
+
+  std::vector<Parameter> parameters_;
+  std::vector<Constraint> constraints_;
+  std::vector<std::vector<BoundCondition>> conditions_;
+  std::vector<BoundConstraint> bound_;
+  std::map<std::string, size_t, std::less<>> index_;
+  bool finite_ = true;
+};
+
+}  // namespace reprise::bayesopt
+
+#endif  // REPRISE_BAYESOPT_SPACE_H_
