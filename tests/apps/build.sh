@@ -56,13 +56,15 @@ find_compiler() {
 }
 
 # Fills compile_command and link_command for one application's extra flags.
-# Flags are nvcc's; the one with another spelling in Clang is translated.
+# Flags are nvcc's; -rdc=true is translated for Clang, and --extended-lambda,
+# which Clang needs no flag for, is left out.
 set_commands() { # FLAG...
   local flag rdc=0
   local -a extra=()
   for flag in "$@"; do
     case $flag in
       -rdc=true) rdc=1 ;;
+      --extended-lambda) [[ $compiler == clang ]] || extra+=("$flag") ;;
       *) extra+=("$flag") ;;
     esac
   done
