@@ -1,0 +1,478 @@
+#include "services/coordinator/local_campaign.h"
+
+#include <algorithm>
+#include <cmath>
+#include <future>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "bayesopt/trial_space.h"
+#include "evolution/ast/analyze.h"
+#include "evolution/move_emitter.h"
+#include "evolution/unified_diff.h"
+#include "replay/base/log.h"
+#include "replay/base/status_macros.h"
+#include "replay/engine/compile_input.h"
+#include "replay/engine/launch_geometry.h"
+#include "replay/engine/perturb.h"
+
+namespace reprise {
+namespace {
+
+// Shares of the budget: search, then confirmation of the best.
+constexpr double kSearchShare = 0.75;
+constexpr size_t kConfirmed = 4;
+constexpr size_t kTunedSources = 4;
+
+double Milliseconds(double nanoseconds) { return nanoseconds / 1e6; }
+
+std::string OutcomeName(v1::OutcomeKind kind) {
+  return v1::OutcomeKind_Name(kind).substr(std::string("OUTCOME_KIND_").size());
+}
+
+// Costs the tuner learns from: variant over baseline, pair by pair.
+std::vector<double> CostSamples(const v1::Outcome& outcome) {
+  std::vector<double> samples;
+  for (int i = 0; i < outcome.variant_ns_size(); ++i) {
+    samples.push_back(outcome.variant_ns(i) / outcome.baseline_ns(i));
+  }
+  if (samples.empty()) samples.push_back(1.0);
+  return samples;
+}
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::nth_element(values.begin(),
+                   values.begin() + static_cast<long>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
+}
+
+bool HasTolerance(const v1::Tolerance& tolerance) {
+  return tolerance.absolute() > 0 || tolerance.relative() > 0;
+}
+
+// Whether results may differ in their last bits at all.
+bool AllowsInexact(const v1::Unit& unit,
+                   const v1::Tolerance& default_tolerance) {
+  if (HasTolerance(default_tolerance)) return true;
+  return std::any_of(unit.memory().begin(), unit.memory().end(),
+                     [](const v1::MemoryRange& range) {
+                       return range.write_set().bytes() > 0 &&
+                              HasTolerance(range.tolerance());
+                     });
+}
+
+v1::Variant WithSources(const evolution::FileContents& files) {
+  v1::Variant variant;
+  for (const auto& [path, content] : files) {
+    v1::SourceOverlay* overlay = variant.add_sources();
+    overlay->set_path(path);
+    overlay->set_content(content);
+  }
+  return variant;
+}
+
+evolution::SourceContext ContextOf(const v1::Unit& unit,
+                                   const v1::CompileInput& input) {
+  evolution::SourceContext context;
+  const v1::CompileTranslationUnit& tu = input.translation_units(0);
+  context.main_file = tu.main_file();
+  context.directory = tu.directory();
+  context.clang_args.assign(tu.clang_args().begin(), tu.clang_args().end());
+  for (int i = 0; i < tu.files_size(); ++i) {
+    context.files.push_back({tu.files(i).path(), tu.files(i).content(),
+                             unit.translation_units(0).files(i).system()});
+  }
+  context.kernel_symbol = unit.kernel().symbol();
+  context.architecture = unit.architecture();
+  const v1::Dim3& block = unit.launch().block();
+  context.threads_per_block = block.x() * block.y() * block.z();
+  return context;
+}
+
+}  // namespace
+
+struct LocalCampaign::Source {
+  evolution::Proposal proposal;
+  std::unique_ptr<bayesopt::Optimizer> tuner;
+  double best_log_ratio = -INFINITY;
+  uint64_t trials = 0;
+};
+
+struct LocalCampaign::Candidate {
+  v1::Variant variant;
+  std::string description;
+  double log_ratio = 0;
+  double log_low = 0;
+};
+
+struct LocalCampaign::Job {
+  v1::Variant variant;
+  std::string description;
+  Source* source = nullptr;
+  uint64_t trial = 0;  // of the source's tuner; 0: none
+};
+
+LocalCampaign::LocalCampaign(const UnitReader& unit, Device& device,
+                             CompilePool& pool, CampaignOptions options,
+                             CampaignObserver observer)
+    : unit_(unit),
+      device_(device),
+      pool_(pool),
+      options_(std::move(options)),
+      observer_(std::move(observer)) {}
+
+LocalCampaign::~LocalCampaign() = default;
+
+bool LocalCampaign::OutOfBudget() const {
+  if (options_.stop != nullptr && options_.stop->load()) return true;
+  if (options_.max_trials != 0 && progress_.trials >= options_.max_trials)
+    return true;
+  return absl::Now() - start_ > options_.budget * kSearchShare;
+}
+
+void LocalCampaign::Report(const std::string& phase) {
+  progress_.phase = phase;
+  progress_.elapsed = absl::Now() - start_;
+  progress_.budget = options_.budget;
+  if (observer_.progress) observer_.progress(progress_);
+}
+
+absl::StatusOr<std::unique_ptr<bayesopt::Optimizer>> LocalCampaign::NewTuner(
+    uint64_t salt) {
+  bayesopt::Optimizer::Options options;
+  options.seed = options_.seed * 1000003 + salt;
+  options.seeds = bayesopt::SeedConfigurations(*space_);
+  // The recorded source as it is built is the baseline, and known.
+  options.start_with_default = salt != 0;
+  return bayesopt::Optimizer::Create(space_, std::move(options));
+}
+
+absl::Status LocalCampaign::PrepareEmitter() {
+  absl::StatusOr<evolution::SourceAnalysis> analysis =
+      evolution::AnalyzeSource(ContextOf(unit_.manifest(), *input_));
+  if (!analysis.ok()) {
+    LOG_WARNING("source rewrites are off for {}: {}", unit_.id(),
+                std::string(analysis.status().message()));
+    return absl::OkStatus();
+  }
+  evolvable_ = analysis->source;
+  evolution::MoveEmitterOptions options;
+  options.seed = options_.seed;
+  options.allow_inexact = AllowsInexact(evaluator_->unit().manifest(),
+                                        evaluator_->baseline().tolerance);
+  ASSIGN_OR_RETURN(
+      emitter_, evolution::NewMoveEmitter(evolvable_,
+                                          std::move(analysis->moves), options));
+  return absl::OkStatus();
+}
+
+absl::Status LocalCampaign::Prepare() {
+  EvaluatorOptions options;
+  options.tolerance = options_.tolerance;
+  options.stopping.maximum_pairs = 25;
+  options.time_per_variant = std::clamp(
+      options_.budget / 40, absl::Milliseconds(150), absl::Seconds(3));
+  ASSIGN_OR_RETURN(evaluator_,
+                   Evaluator::Create(unit_, device_, pool_, options));
+  ASSIGN_OR_RETURN(input_, LoadCompileInput(unit_));
+  const BaselineReport& baseline = evaluator_->baseline();
+  progress_.baseline_ms = absl::ToDoubleMilliseconds(baseline.median_time);
+  const v1::LaunchConfig& recorded = unit_.manifest().launch();
+  bayesopt::TrialSpaceOptions space;
+  space.device_kind = device_.facts().kind == "cpu" ? "cpu" : "cuda";
+  space.recorded = recorded;
+  space.max_threads_per_block = device_.facts().max_threads_per_block;
+  space.allow_inexact =
+      AllowsInexact(evaluator_->unit().manifest(), baseline.tolerance);
+  space.allow_fp_contract = space.allow_inexact;
+  // A kernel that exchanges data within its block nearly always has the block's
+  // size baked in.
+  for (const v1::CompiledKernelInfo& kernel : baseline.code.kernels()) {
+    space.block_may_change =
+        !kernel.has_barriers() && kernel.static_shared_bytes() == 0;
+  }
+  ASSIGN_OR_RETURN(space_, bayesopt::BuildTrialSpace(space));
+  mapper_ = std::make_unique<bayesopt::ParameterMapper>(recorded);
+  RETURN_IF_ERROR(PrepareEmitter());
+  auto recorded_source = std::make_unique<Source>();
+  ASSIGN_OR_RETURN(recorded_source->tuner, NewTuner(0));
+  recorded_source->best_log_ratio = 0;
+  sources_.push_back(std::move(recorded_source));
+  return absl::OkStatus();
+}
+
+void LocalCampaign::CompileAhead(const std::vector<Job>& jobs) {
+  std::vector<std::future<void>> running;
+  for (const Job& job : jobs) {
+    // Results stay in the pool's cache; errors come up again when the job is
+    // evaluated.
+    running.push_back(std::async(std::launch::async, [this, &job] {
+      (void)evaluator_->Compile(job.variant).status();
+    }));
+  }
+  for (std::future<void>& compile : running) compile.wait();
+}
+
+v1::Outcome LocalCampaign::EvaluateJob(const Job& job) {
+  v1::Outcome outcome = evaluator_->Evaluate(job.variant);
+  ++progress_.trials;
+  ++progress_.outcomes[OutcomeName(outcome.kind())];
+  Remember(job, outcome);
+  return outcome;
+}
+
+void LocalCampaign::Remember(const Job& job, const v1::Outcome& outcome) {
+  TrialRecord record;
+  record.number = progress_.trials;
+  record.variant = job.variant;
+  record.description = job.description;
+  if (outcome.kind() == v1::OUTCOME_KIND_OK) {
+    const double log_ratio = std::log(outcome.speedup().ratio());
+    candidates_.push_back(
+        {job.variant, job.description, log_ratio,
+         std::log(std::max(outcome.speedup().ci95_low(), 1e-9))});
+    if (job.source != nullptr)
+      job.source->best_log_ratio =
+          std::max(job.source->best_log_ratio, log_ratio);
+    if (outcome.speedup().ratio() > progress_.best_ratio &&
+        outcome.speedup().ci95_low() > 1) {
+      progress_.best_ratio = outcome.speedup().ratio();
+      progress_.best_description = job.description;
+      record.improved = true;
+    }
+  }
+  record.outcome = outcome;
+  if (observer_.trial) observer_.trial(record);
+  Report("search");
+}
+
+// The source whose best build is fastest, but every source that is in the
+// running gets its share of trials.
+LocalCampaign::Source* LocalCampaign::PickSource() {
+  std::vector<Source*> ranked;
+  for (const auto& source : sources_) ranked.push_back(source.get());
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const Source* a, const Source* b) {
+                     return a->best_log_ratio > b->best_log_ratio;
+                   });
+  ranked.resize(std::min(ranked.size(), kTunedSources));
+  uint64_t total = 1;
+  for (const Source* source : ranked) total += source->trials;
+  Source* best = nullptr;
+  double best_score = -INFINITY;
+  for (Source* source : ranked) {
+    const double score =
+        source->best_log_ratio +
+        0.2 * std::sqrt(std::log(static_cast<double>(total)) /
+                        (1.0 + static_cast<double>(source->trials)));
+    if (score > best_score) {
+      best = source;
+      best_score = score;
+    }
+  }
+  return best;
+}
+
+bool LocalCampaign::TuneRound() {
+  Source* source = PickSource();
+  if (source->tuner == nullptr) {
+    auto tuner = NewTuner(source->proposal.id);
+    if (!tuner.ok()) return false;
+    source->tuner = *std::move(tuner);
+  }
+  const v1::Variant base = WithSources(source->proposal.files);
+  std::vector<Job> jobs;
+  for (const bayesopt::Trial& trial : source->tuner->Ask(options_.batch)) {
+    absl::StatusOr<v1::Variant> variant = mapper_->ToVariant(
+        source->tuner->space().ToAssignment(trial.configuration), base);
+    if (!variant.ok()) continue;
+    std::string description = mapper_->Describe(*variant);
+    if (!source->proposal.description.empty()) {
+      description =
+          absl::StrCat(source->proposal.description, "; ", description);
+    }
+    jobs.push_back(
+        {*std::move(variant), std::move(description), source, trial.id});
+  }
+  CompileAhead(jobs);
+  for (const Job& job : jobs) {
+    if (OutOfBudget()) break;
+    absl::StatusOr<v1::CompileReply> code = evaluator_->Compile(job.variant);
+    if (code.ok() && code->kind() == v1::OUTCOME_KIND_OK) {
+      const std::string key =
+          absl::StrCat(code->code_sha256(),
+                       DescribeLaunch(evaluator_->LaunchOf(job.variant)));
+      auto claim = source->tuner->ClaimKey(job.trial, key);
+      if (claim.ok() && !claim->first) {
+        ++progress_.outcomes["SAME_CODE"];
+        continue;
+      }
+    }
+    const v1::Outcome outcome = EvaluateJob(job);
+    ++source->trials;
+    const std::vector<double> samples = outcome.kind() == v1::OUTCOME_KIND_OK
+                                            ? CostSamples(outcome)
+                                            : std::vector<double>();
+    if (absl::Status told =
+            source->tuner->Tell(job.trial, outcome.kind(), samples);
+        !told.ok()) {
+      LOG_WARNING("the tuner refused an outcome: {}",
+                  std::string(told.message()));
+    }
+  }
+  return !jobs.empty();
+}
+
+bool LocalCampaign::EmitRound() {
+  if (emitter_ == nullptr) return false;
+  absl::StatusOr<std::vector<evolution::Proposal>> proposals =
+      emitter_->Ask(archive_, options_.batch);
+  if (!proposals.ok() || proposals->empty()) return false;
+  std::vector<Job> jobs;
+  for (evolution::Proposal& proposal : *proposals) {
+    proposal.id = next_proposal_++;
+    auto source = std::make_unique<Source>();
+    source->proposal = proposal;
+    jobs.push_back(
+        {WithSources(proposal.files), proposal.description, source.get(), 0});
+    sources_.push_back(std::move(source));
+    ++progress_.source_variants;
+  }
+  CompileAhead(jobs);
+  for (const Job& job : jobs) {
+    if (OutOfBudget()) break;
+    const v1::Outcome outcome = EvaluateJob(job);
+    evolution::Evaluation evaluation;
+    evaluation.kind = outcome.kind();
+    evaluation.diagnostics = outcome.diagnostics();
+    if (outcome.kind() == v1::OUTCOME_KIND_OK) {
+      evaluation.objective = std::log(outcome.speedup().ratio());
+      evaluation.objective_low =
+          std::log(std::max(outcome.speedup().ci95_low(), 1e-9));
+      archive_.Add(job.source->proposal, evaluation.objective);
+    }
+    emitter_->Tell(job.source->proposal, evaluation);
+  }
+  return true;
+}
+
+void LocalCampaign::Search() {
+  bool tuning = true, emitting = true;
+  while (!OutOfBudget() && (tuning || emitting)) {
+    emitting = EmitRound();
+    if (!OutOfBudget()) tuning = TuneRound();
+  }
+}
+
+absl::Status LocalCampaign::FillWinner(const Candidate& winner,
+                                       const v1::Outcome& outcome,
+                                       v1::Result* result) {
+  result->set_better(true);
+  result->set_verified(true);
+  *result->mutable_variant() = winner.variant;
+  *result->mutable_outcome() = outcome;
+  *result->mutable_tuned_launch() = evaluator_->LaunchOf(winner.variant);
+  ASSIGN_OR_RETURN(*result->mutable_code(),
+                   evaluator_->Compile(winner.variant));
+  evolution::FileContents files;
+  for (const v1::SourceOverlay& overlay : winner.variant.sources())
+    files[overlay.path()] = overlay.content();
+  evolution::DiffOptions diff;
+  std::vector<std::string> paths;
+  for (const auto& [path, content] : files) paths.push_back(path);
+  diff.root = evolution::CommonDirectory(paths);
+  result->set_patch_root(diff.root);
+  result->set_patch(evolution::UnifiedDiff(evolvable_, files, diff));
+  result->add_changes(winner.description);
+  return absl::OkStatus();
+}
+
+absl::Status LocalCampaign::Confirm(v1::Result* result) {
+  std::stable_sort(candidates_.begin(), candidates_.end(),
+                   [](const Candidate& a, const Candidate& b) {
+                     return a.log_low > b.log_low;
+                   });
+  StoppingRule careful;
+  careful.minimum_pairs = 12;
+  careful.maximum_pairs = 60;
+  careful.relative_width = 0.01;
+  const absl::Duration each = std::max(
+      options_.budget * (1 - kSearchShare) / kConfirmed, absl::Seconds(1));
+  std::vector<std::pair<v1::Outcome, const Candidate*>> confirmed;
+  for (const Candidate& candidate : candidates_) {
+    if (confirmed.size() >= kConfirmed || candidate.log_low <= 0) break;
+    Report("confirm");
+    v1::Outcome outcome =
+        evaluator_->EvaluateWith(candidate.variant, careful, each);
+    if (outcome.kind() != v1::OUTCOME_KIND_OK ||
+        outcome.speedup().ci95_low() <= 1)
+      continue;
+    confirmed.emplace_back(std::move(outcome), &candidate);
+  }
+  std::stable_sort(
+      confirmed.begin(), confirmed.end(), [](const auto& a, const auto& b) {
+        return a.first.speedup().ci95_low() > b.first.speedup().ci95_low();
+      });
+  for (const auto& [outcome, candidate] : confirmed) {
+    PerturbOptions perturb;
+    perturb.seed = options_.seed;
+    ASSIGN_OR_RETURN(const PerturbedVerdict verdict,
+                     VerifyOnPerturbedInputs(evaluator_->unit(), device_, pool_,
+                                             evaluator_->baseline(),
+                                             candidate->variant, perturb));
+    result->set_perturbed(!verdict.applicable ? "not applicable"
+                          : verdict.verified  ? "verified"
+                                              : verdict.diagnostics);
+    if (verdict.applicable && !verdict.verified) {
+      LOG_WARNING("a winner was dropped: {}", verdict.diagnostics);
+      continue;
+    }
+    return FillWinner(*candidate, outcome, result);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::Result> LocalCampaign::Run() {
+  start_ = absl::Now();
+  Report("baseline");
+  RETURN_IF_ERROR(Prepare());
+  Search();
+  const BaselineReport& baseline = evaluator_->baseline();
+  v1::Result result;
+  result.set_format_version(1);
+  result.set_unit_id(unit_.id());
+  result.set_kernel_symbol(unit_.manifest().kernel().symbol());
+  result.set_kernel_display_name(unit_.manifest().kernel().display_name());
+  result.set_device(device_.facts().kind);
+  result.set_device_name(device_.facts().name);
+  result.set_baseline(baseline.kind);
+  *result.mutable_recorded_launch() = baseline.launch;
+  *result.mutable_tuned_launch() = baseline.launch;
+  *result.mutable_code() = baseline.code;
+  *result.mutable_tolerance() = baseline.tolerance;
+  result.set_deterministic(baseline.deterministic);
+  result.set_matches_epilogue(baseline.matches_epilogue);
+  result.set_seed(options_.seed);
+  result.set_verified(true);  // the baseline itself was
+  RETURN_IF_ERROR(Confirm(&result));
+  const std::vector<double> baseline_ns(result.outcome().baseline_ns().begin(),
+                                        result.outcome().baseline_ns().end());
+  result.set_baseline_ms(baseline_ns.empty()
+                             ? absl::ToDoubleMilliseconds(baseline.median_time)
+                             : Milliseconds(Median(baseline_ns)));
+  result.set_best_ms(result.better() ? result.baseline_ms() /
+                                           result.outcome().speedup().ratio()
+                                     : result.baseline_ms());
+  result.set_trials(progress_.trials);
+  result.set_source_variants(progress_.source_variants);
+  for (const auto& [kind, count] : progress_.outcomes)
+    (*result.mutable_outcomes())[kind] = count;
+  result.set_seconds(absl::ToDoubleSeconds(absl::Now() - start_));
+  return result;
+}
+
+}  // namespace reprise

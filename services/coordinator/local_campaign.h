@@ -1,0 +1,128 @@
+// One unit optimized on one device of this machine: evolution proposes source
+// variants, tuning finds pipeline, code generation and launch for them, the
+// replay engine judges. The main job of `reprise optimize`; the coordinator
+// service runs the same code per leased unit.
+//
+// Compilation of a batch runs in parallel; launches run alone, so that no
+// compiler disturbs a measurement. The winner is measured again before it is
+// believed, and has to hold on perturbed inputs.
+//
+// Not thread-safe; callbacks run on the calling thread.
+#ifndef REPRISE_SERVICES_COORDINATOR_LOCAL_CAMPAIGN_H_
+#define REPRISE_SERVICES_COORDINATOR_LOCAL_CAMPAIGN_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "bayesopt/optimizer.h"
+#include "bayesopt/parameter_mapper.h"
+#include "evolution/archive.h"
+#include "evolution/emitter.h"
+#include "replay/compiler/compile_pool.h"
+#include "replay/device/device.h"
+#include "replay/engine/evaluator.h"
+#include "replay/unit/unit_store.h"
+#include "reprise/v1/result.pb.h"
+
+namespace reprise {
+
+struct CampaignOptions {
+  absl::Duration budget = absl::Seconds(60);
+  uint64_t max_trials = 0;  // 0: as many as the budget allows
+  uint64_t seed = 1;
+  std::optional<v1::Tolerance> tolerance;
+  int batch = 4;  // variants compiled at a time
+  // Told to stop early (Ctrl-C): what was found so far is finished and
+  // returned.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+// One evaluated variant.
+struct TrialRecord {
+  uint64_t number = 0;  // from 1
+  v1::Variant variant;
+  v1::Outcome outcome;
+  std::string description;
+  bool improved = false;
+};
+
+struct CampaignProgress {
+  std::string phase;  // "baseline", "search", "confirm"
+  absl::Duration elapsed;
+  absl::Duration budget;
+  uint64_t trials = 0;
+  uint64_t source_variants = 0;
+  double baseline_ms = 0;
+  double best_ratio = 1;
+  std::string best_description;
+  std::map<std::string, uint64_t> outcomes;
+};
+
+struct CampaignObserver {
+  std::function<void(const CampaignProgress&)> progress;
+  std::function<void(const TrialRecord&)> trial;
+};
+
+class LocalCampaign {
+ public:
+  // `device` and `pool` outlive the campaign.
+  LocalCampaign(const UnitReader& unit, Device& device, CompilePool& pool,
+                CampaignOptions options, CampaignObserver observer);
+  ~LocalCampaign();
+
+  // Runs to the end of the budget. Errors: the unit cannot be judged here (its
+  // unmodified kernel does not replay, machine code only, ...).
+  absl::StatusOr<v1::Result> Run();
+
+ private:
+  struct Source;     // a source variant and its tuner
+  struct Candidate;  // a variant worth confirming
+  struct Job;        // a variant on its way through compile and evaluate
+
+  absl::Status Prepare();
+  absl::Status PrepareEmitter();
+  absl::StatusOr<std::unique_ptr<bayesopt::Optimizer>> NewTuner(uint64_t salt);
+  void Search();
+  bool TuneRound();
+  bool EmitRound();
+  Source* PickSource();
+  void CompileAhead(const std::vector<Job>& jobs);
+  v1::Outcome EvaluateJob(const Job& job);
+  void Remember(const Job& job, const v1::Outcome& outcome);
+  absl::Status Confirm(v1::Result* result);
+  absl::Status FillWinner(const Candidate& winner, const v1::Outcome& outcome,
+                          v1::Result* result);
+  bool OutOfBudget() const;
+  void Report(const std::string& phase);
+
+  UnitReader unit_;
+  Device& device_;
+  CompilePool& pool_;
+  CampaignOptions options_;
+  CampaignObserver observer_;
+  absl::Time start_;
+
+  std::shared_ptr<const v1::CompileInput> input_;
+  std::unique_ptr<Evaluator> evaluator_;
+  std::shared_ptr<const bayesopt::Space> space_;
+  std::unique_ptr<bayesopt::ParameterMapper> mapper_;
+  std::unique_ptr<evolution::Emitter> emitter_;  // null: nothing to rewrite
+  evolution::EvolvableSource evolvable_;
+  evolution::Archive archive_;
+  std::vector<std::unique_ptr<Source>> sources_;  // the recorded one first
+  std::vector<Candidate> candidates_;
+  CampaignProgress progress_;
+  uint64_t next_proposal_ = 1;
+};
+
+}  // namespace reprise
+
+#endif  // REPRISE_SERVICES_COORDINATOR_LOCAL_CAMPAIGN_H_

@@ -1,0 +1,234 @@
+#include "services/coordinator/result_files.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "replay/base/file_util.h"
+#include "replay/base/sha256.h"
+#include "replay/base/status_macros.h"
+#include "replay/engine/launch_geometry.h"
+
+namespace reprise {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr uint32_t kResultFormatVersion = 1;
+
+std::string BaselineName(v1::BaselineKind kind) {
+  return kind == v1::BASELINE_KIND_APPLICATION_CODE
+             ? "application's own machine code"
+             : "recorded IR through default<O3>";
+}
+
+std::string Indented(const std::string& text) {
+  std::string out;
+  for (const auto line : absl::StrSplit(text, '\n')) {
+    if (!line.empty()) absl::StrAppend(&out, "    ", line, "\n");
+  }
+  return out;
+}
+
+ordered_json ErrorsJson(const v1::Outcome& outcome) {
+  ordered_json errors = ordered_json::array();
+  for (const v1::RangeErrors& range : outcome.errors()) {
+    errors.push_back({{"range", range.name()},
+                      {"compared_elements", range.compared_elements()},
+                      {"wrong_elements", range.wrong_elements()},
+                      {"max_absolute", range.max_absolute()},
+                      {"max_relative", range.max_relative()},
+                      {"rms", range.rms()}});
+  }
+  return errors;
+}
+
+std::string ToleranceText(const v1::Result& result) {
+  const v1::Tolerance& tolerance = result.tolerance();
+  if (tolerance.absolute() > 0 || tolerance.relative() > 0) {
+    return absl::StrFormat("absolute %g, relative %g where none is declared",
+                           tolerance.absolute(), tolerance.relative());
+  }
+  return result.deterministic()
+             ? "bit for bit where no tolerance is declared"
+             : "learned from how the unmodified kernel varies";
+}
+
+}  // namespace
+
+std::string OutcomesText(const v1::Result& result) {
+  std::vector<std::string> parts;
+  std::map<std::string, uint64_t> sorted(result.outcomes().begin(),
+                                         result.outcomes().end());
+  for (const auto& [kind, count] : sorted) {
+    parts.push_back(absl::StrCat(
+        count, " ",
+        absl::StrReplaceAll(absl::AsciiStrToLower(kind), {{"_", " "}})));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+ordered_json ResultJson(const v1::Result& result) {
+  const v1::Speedup& speedup = result.outcome().speedup();
+  ordered_json json;
+  json["schema"] = "reprise.result/1";
+  json["device"] = result.device();
+  json["device_name"] = result.device_name();
+  json["unit"] = result.unit_id();
+  json["kernel"] = result.kernel_display_name().empty()
+                       ? result.kernel_symbol()
+                       : result.kernel_display_name();
+  json["baseline"] = BaselineName(result.baseline());
+  json["baseline_ms"] = result.baseline_ms();
+  json["best_ms"] = result.best_ms();
+  json["better"] = result.better();
+  json["speedup"] = result.better() ? speedup.ratio() : 1.0;
+  json["speedup_ci95"] = {result.better() ? speedup.ci95_low() : 1.0,
+                          result.better() ? speedup.ci95_high() : 1.0};
+  json["pairs"] = speedup.pairs();
+  json["verified"] = result.verified();
+  json["perturbed_inputs"] = result.perturbed();
+  json["deterministic"] = result.deterministic();
+  json["baseline_matches_epilogue"] = result.matches_epilogue();
+  json["changes"] = ordered_json::array();
+  for (const std::string& change : result.changes())
+    json["changes"].push_back(change);
+  json["pipeline"] = result.variant().pipeline().empty()
+                         ? "default<O3>"
+                         : result.variant().pipeline();
+  json["launch"] = DescribeLaunch(result.tuned_launch());
+  json["recorded_launch"] = DescribeLaunch(result.recorded_launch());
+  json["patch"] = result.patch();
+  json["patch_root"] = result.patch_root();
+  json["verification"] = ErrorsJson(result.outcome());
+  json["trials"] = result.trials();
+  json["source_variants"] = result.source_variants();
+  json["outcomes"] = ordered_json::object();
+  for (const auto& [kind, count] : std::map<std::string, uint64_t>(
+           result.outcomes().begin(), result.outcomes().end())) {
+    json["outcomes"][kind] = count;
+  }
+  json["machine_code_sha256"] = HexEncode(result.code().code_sha256());
+  json["seed"] = result.seed();
+  json["seconds"] = result.seconds();
+  json["reproduce"] = result.reproduce();
+  return json;
+}
+
+std::string TrialJson(const TrialRecord& trial) {
+  ordered_json json;
+  json["schema"] = "reprise.trial/1";
+  json["number"] = trial.number;
+  json["outcome"] = v1::OutcomeKind_Name(trial.outcome.kind()).substr(13);
+  json["description"] = trial.description;
+  if (trial.outcome.kind() == v1::OUTCOME_KIND_OK) {
+    json["speedup"] = trial.outcome.speedup().ratio();
+    json["speedup_ci95"] = {trial.outcome.speedup().ci95_low(),
+                            trial.outcome.speedup().ci95_high()};
+    json["pairs"] = trial.outcome.speedup().pairs();
+  } else {
+    json["diagnostics"] = trial.outcome.diagnostics();
+  }
+  json["compile_ms"] = trial.outcome.stages().compile_ms();
+  json["variant_sha256"] = HexEncode(trial.outcome.variant_digest());
+  json["machine_code_sha256"] = HexEncode(trial.outcome.machine_code_sha256());
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string ResultText(const v1::Result& result) {
+  const v1::Speedup& speedup = result.outcome().speedup();
+  std::string text;
+  absl::StrAppendFormat(&text, "unit       %s\n", result.unit_id());
+  absl::StrAppendFormat(&text, "kernel     %s\n",
+                        result.kernel_display_name().empty()
+                            ? result.kernel_symbol()
+                            : result.kernel_display_name());
+  absl::StrAppendFormat(&text, "device     %s (%s)\n", result.device(),
+                        result.device_name());
+  absl::StrAppendFormat(&text, "baseline   %.4g ms (%s)\n",
+                        result.baseline_ms(), BaselineName(result.baseline()));
+  if (!result.better()) {
+    absl::StrAppendFormat(&text,
+                          "best       nothing better found in %d trials\n",
+                          result.trials());
+  } else {
+    absl::StrAppendFormat(&text, "best       %.4g ms\n", result.best_ms());
+    absl::StrAppendFormat(
+        &text,
+        "speed-up   %.3fx, 95%% interval %.3f to %.3f, %d interleaved pairs\n",
+        speedup.ratio(), speedup.ci95_low(), speedup.ci95_high(),
+        speedup.pairs());
+    absl::StrAppendFormat(&text,
+                          "verified   every launch, %s; perturbed inputs: %s\n",
+                          ToleranceText(result), result.perturbed());
+    absl::StrAppend(&text, "changed    ", absl::StrJoin(result.changes(), "; "),
+                    "\n");
+    if (!SameLaunch(result.recorded_launch(), result.tuned_launch())) {
+      absl::StrAppend(&text, "launch     ",
+                      DescribeLaunch(result.tuned_launch()), " (was ",
+                      DescribeLaunch(result.recorded_launch()), ")\n");
+    }
+    if (!result.patch().empty()) {
+      absl::StrAppend(&text, "patch      apply with: patch -p1 -d ",
+                      result.patch_root(), "\n", Indented(result.patch()));
+    }
+  }
+  absl::StrAppendFormat(
+      &text, "search     %d trials, %d source variants, %.1f s: %s\n",
+      result.trials(), result.source_variants(), result.seconds(),
+      OutcomesText(result));
+  if (!result.reproduce().empty())
+    absl::StrAppend(&text, "reproduce  ", result.reproduce(), "\n");
+  return text;
+}
+
+absl::Status WriteResult(const std::string& directory,
+                         const v1::Result& result) {
+  RETURN_IF_ERROR(MakeDirectories(directory));
+  RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(directory, "/winner.patch"),
+                                      result.patch()));
+  RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(directory, "/report.txt"),
+                                      ResultText(result)));
+  RETURN_IF_ERROR(WriteFileAtomically(
+      absl::StrCat(directory, "/result.json"),
+      ResultJson(result).dump(2, ' ', false,
+                              nlohmann::json::error_handler_t::replace) +
+          "\n"));
+  return WriteFileAtomically(absl::StrCat(directory, "/result.pb"),
+                             result.SerializeAsString());
+}
+
+absl::StatusOr<v1::Result> ReadResult(const std::string& path) {
+  std::error_code ignored;
+  const std::string file = std::filesystem::is_directory(path, ignored)
+                               ? absl::StrCat(path, "/result.pb")
+                               : path;
+  absl::StatusOr<std::string> bytes = ReadFile(file);
+  if (!bytes.ok()) {
+    return absl::Status(
+        bytes.status().code(),
+        absl::StrCat(
+            std::string(bytes.status().message()),
+            "; expected a result directory as 'reprise optimize' writes it"));
+  }
+  v1::Result result;
+  if (!result.ParseFromString(*bytes) || result.format_version() == 0) {
+    return absl::DataLossError(
+        absl::StrCat(file, " is no result file, or is damaged"));
+  }
+  if (result.format_version() > kResultFormatVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(file, " has format version ", result.format_version(),
+                     ", expected at most ", kResultFormatVersion,
+                     "; it was written by a newer reprise"));
+  }
+  return result;
+}
+
+}  // namespace reprise
