@@ -1,0 +1,31 @@
+// The main job on one machine, as `optimize` and `demo` run it: a campaign per
+// unit with live progress, results in a directory. Used from the main thread.
+#ifndef REPRISE_SERVICES_CLI_OPTIMIZE_JOB_H_
+#define REPRISE_SERVICES_CLI_OPTIMIZE_JOB_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "reprise/v1/result.pb.h"
+#include "services/cli/context.h"
+#include "services/coordinator/local_campaign.h"
+
+namespace reprise {
+
+struct OptimizeJob {
+  std::vector<std::string> units;  // ids or prefixes
+  std::string budget = "60s";      // for all units together
+  uint64_t trials = 0;
+  uint64_t seed = 1;
+  std::string tolerance;
+  std::string output = "reprise-results";
+};
+
+// One result per unit, in order, each written to <output>/<unit>. Live progress
+// on standard error.
+absl::StatusOr<std::vector<v1::Result>> RunOptimizeJob(const OptimizeJob& job, CliContext* context);
+
+}  // namespace reprise
+
+#endif  // REPRISE_SERVICES_CLI_OPTIMIZE_JOB_H_
