@@ -1,5 +1,5 @@
 // Digests of variants and of unit instances: SHA-256 over fields in the order
-// stated here. Thread-safe.
+// stated here; docs/unit-format.md has it to the byte. Thread-safe.
 #ifndef REPRISE_REPLAY_UNIT_DIGEST_H_
 #define REPRISE_REPLAY_UNIT_DIGEST_H_
 
