@@ -30,17 +30,20 @@ void CliContext::Fail(const absl::Status& status) {
   exit_code = absl::IsInvalidArgument(status) ? kExitUsage : kExitFailed;
 }
 
-absl::StatusOr<std::unique_ptr<UnitStore>> CliContext::OpenStore(bool create) const {
+absl::StatusOr<std::unique_ptr<UnitStore>> CliContext::OpenStore(
+    bool create) const {
   const std::string& directory = settings.Get("store");
   if (!create && !std::filesystem::exists(directory)) {
     return absl::NotFoundError(
-        absl::StrCat("there is no store at ", directory, "; record a unit first: reprise record -- ./application"));
+        absl::StrCat("there is no store at ", directory,
+                     "; record a unit first: reprise record -- ./application"));
   }
   return UnitStore::Open({.directory = directory, .create = create});
 }
 
 absl::StatusOr<UnitReader> CliContext::OpenUnit(const std::string& id) const {
-  ASSIGN_OR_RETURN(const std::unique_ptr<UnitStore> store, OpenStore(/*create=*/false));
+  ASSIGN_OR_RETURN(const std::unique_ptr<UnitStore> store,
+                   OpenStore(/*create=*/false));
   return store->Open(id);
 }
 
@@ -48,22 +51,29 @@ absl::StatusOr<std::unique_ptr<Device>> CliContext::MakeDevice() const {
   const std::string& kind = settings.Get("device");
   if (absl::StartsWith(kind, "cuda")) {
     return absl::UnimplementedError(
-        absl::StrCat("got device '", kind, "', but replay on CUDA devices is not part of this version; use --device cpu"));
+        absl::StrCat("got device '", kind,
+                     "', but replay on CUDA devices is not part of this "
+                     "version; use --device cpu"));
   }
   if (kind != "cpu" && kind != "auto") {
-    return absl::InvalidArgumentError(absl::StrCat("got device '", kind, "', expected cpu, cuda:N or auto"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("got device '", kind, "', expected cpu, cuda:N or auto"));
   }
   CpuDeviceOptions options;
-  ASSIGN_OR_RETURN(const int64_t threads, settings.GetInteger("threads", 0, 4096));
+  ASSIGN_OR_RETURN(const int64_t threads,
+                   settings.GetInteger("threads", 0, 4096));
   options.executor.threads = static_cast<int>(threads);
   return CreateCpuDevice(options);
 }
 
 absl::StatusOr<std::unique_ptr<CompilePool>> CliContext::MakePool() const {
   CompilePool::Options options;
-  ASSIGN_OR_RETURN(const int64_t workers, settings.GetInteger("compile_workers", 0, 1024));
-  options.workers = workers == 0 ? std::max(1, static_cast<int>(std::thread::hardware_concurrency()))
-                                 : static_cast<int>(workers);
+  ASSIGN_OR_RETURN(const int64_t workers,
+                   settings.GetInteger("compile_workers", 0, 1024));
+  options.workers =
+      workers == 0
+          ? std::max(1, static_cast<int>(std::thread::hardware_concurrency()))
+          : static_cast<int>(workers);
   options.cuda_home = settings.Get("cuda_home");
   return CompilePool::Create(options);
 }
@@ -75,40 +85,50 @@ void AddCommonOptions(CLI::App* verb, CliContext* context, bool reports) {
     verb->add_option_function<std::string>(
             flag,
             [context, name = setting.name, flag](const std::string& value) {
-              context->settings.Set(name, value, absl::StrCat("flag ", flag)).IgnoreError();
+              context->settings.Set(name, value, absl::StrCat("flag ", flag))
+                  .IgnoreError();
             },
             absl::StrCat(setting.description, " [", setting.value, "]"))
         ->group("Common options");
   }
-  if (reports) verb->add_flag("--json", context->json, "report as JSON on standard output");
+  if (reports)
+    verb->add_flag("--json", context->json,
+                   "report as JSON on standard output");
 }
 
 absl::StatusOr<absl::Duration> ParseDuration(const std::string& text) {
   absl::Duration duration;
-  if (absl::ParseDuration(text, &duration) && duration > absl::ZeroDuration() && duration < absl::InfiniteDuration()) {
+  if (absl::ParseDuration(text, &duration) && duration > absl::ZeroDuration() &&
+      duration < absl::InfiniteDuration()) {
     return duration;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("got duration '", text, "', expected a positive one such as 20s, 5m or 1h30m"));
+      absl::StrCat("got duration '", text,
+                   "', expected a positive one such as 20s, 5m or 1h30m"));
 }
 
 absl::StatusOr<uint64_t> ParseBytes(const std::string& text) {
   const size_t digits = text.find_first_not_of("0123456789.");
   double number = 0;
-  const std::string unit = digits == std::string::npos ? "" : text.substr(digits);
+  const std::string unit =
+      digits == std::string::npos ? "" : text.substr(digits);
   double factor = unit.empty() || unit == "B" ? 1 : 0;
   static constexpr struct {
     const char* name;
     double factor;
-  } kUnits[] = {{"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
-                {"KB", 1e3},     {"MB", 1e6},        {"GB", 1e9},           {"TB", 1e12}};
+  } kUnits[] = {{"KiB", 1024.0},       {"MiB", 1048576.0},
+                {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
+                {"KB", 1e3},           {"MB", 1e6},
+                {"GB", 1e9},           {"TB", 1e12}};
   for (const auto& known : kUnits) {
     if (unit == known.name) factor = known.factor;
   }
-  if (factor > 0 && absl::SimpleAtod(text.substr(0, digits), &number) && number > 0 && number * factor < 1e18) {
+  if (factor > 0 && absl::SimpleAtod(text.substr(0, digits), &number) &&
+      number > 0 && number * factor < 1e18) {
     return static_cast<uint64_t>(number * factor);
   }
-  return absl::InvalidArgumentError(absl::StrCat("got size '", text, "', expected one such as 512MiB, 10GB or 4096"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "got size '", text, "', expected one such as 512MiB, 10GB or 4096"));
 }
 
 absl::StatusOr<v1::Tolerance> ParseTolerance(const std::string& text) {
@@ -122,7 +142,8 @@ absl::StatusOr<v1::Tolerance> ParseTolerance(const std::string& text) {
   }
   for (const std::string& part : absl::StrSplit(text, ',')) {
     const std::vector<std::string> pair = absl::StrSplit(part, '=');
-    const bool number = pair.size() == 2 && absl::SimpleAtod(pair[1], &value) && good();
+    const bool number =
+        pair.size() == 2 && absl::SimpleAtod(pair[1], &value) && good();
     if (number && pair[0] == "abs") {
       tolerance.set_absolute(value);
     } else if (number && pair[0] == "rel") {
@@ -131,14 +152,18 @@ absl::StatusOr<v1::Tolerance> ParseTolerance(const std::string& text) {
       tolerance.set_outlier_share(value);
     } else {
       return absl::InvalidArgumentError(
-          absl::StrCat("got tolerance '", text, "', expected a number such as 1e-6, or abs=1e-8,rel=1e-5,outliers=0.001"));
+          absl::StrCat("got tolerance '", text,
+                       "', expected a number such as 1e-6, or "
+                       "abs=1e-8,rel=1e-5,outliers=0.001"));
     }
   }
   return tolerance;
 }
 
 void PrintJson(const nlohmann::ordered_json& json) {
-  std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  std::printf("%s\n",
+              json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+                  .c_str());
 }
 
 const std::atomic<bool>* InterruptFlag() {

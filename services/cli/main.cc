@@ -1,4 +1,5 @@
-// reprise: one binary for people, for builds (cc) and for its own children (executor, compile-worker).
+// reprise: one binary for people, for builds (cc) and for its own children
+// (executor, compile-worker).
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -15,23 +16,31 @@ namespace {
 
 constexpr char kVersion[] = "reprise 0.1.0";
 constexpr char kDescription[] =
-    "Records GPU kernels out of running CUDA programs, remixes them, and replays the remixes\n"
-    "against the recorded memory until a faster kernel that computes the same thing is found.";
+    "Records GPU kernels out of running CUDA programs, remixes them, and "
+    "replays the remixes\n"
+    "against the recorded memory until a faster kernel that computes the same "
+    "thing is found.";
 constexpr char kFooter[] =
     "Start here:\n"
-    "  reprise demo                                 see it work, no GPU needed\n"
-    "  reprise cc clang++ -O3 -x cuda -c a.cu ...   build your program through reprise (as with ccache)\n"
+    "  reprise demo                                 see it work, no GPU "
+    "needed\n"
+    "  reprise cc clang++ -O3 -x cuda -c a.cu ...   build your program through "
+    "reprise (as with ccache)\n"
     "  reprise record -- ./application              record its kernels\n"
     "  reprise units                                what was recorded\n"
     "  reprise optimize UNIT                        find a faster kernel\n"
-    "  reprise apply RESULT -- ./application        run the application with it\n"
+    "  reprise apply RESULT -- ./application        run the application with "
+    "it\n"
     "\n"
-    "Exit status: 0 done, 1 failed, 2 bad usage, 3 nothing better found, 130 interrupted.";
+    "Exit status: 0 done, 1 failed, 2 bad usage, 3 nothing better found, 130 "
+    "interrupted.";
 
 int RunVerbs(int argc, char** argv) {
-  absl::StatusOr<Settings> settings = Settings::Load(std::filesystem::current_path());
+  absl::StatusOr<Settings> settings =
+      Settings::Load(std::filesystem::current_path());
   if (!settings.ok()) {
-    std::fprintf(stderr, "reprise: %s\n", std::string(settings.status().message()).c_str());
+    std::fprintf(stderr, "reprise: %s\n",
+                 std::string(settings.status().message()).c_str());
     return kExitUsage;
   }
   CliContext context{.settings = *std::move(settings)};
@@ -47,8 +56,11 @@ int RunVerbs(int argc, char** argv) {
   AddApplyVerb(&app, &context);
   AddDemoVerb(&app, &context);
   AddDoctorVerb(&app, &context);
-  // Listed for --help only; main() runs it before options are parsed, since every argument is the compiler's.
-  app.add_subcommand("cc", "run a compiler untouched and keep what replay needs: reprise cc COMPILER ARGUMENTS...");
+  // Listed for --help only; main() runs it before options are parsed, since
+  // every argument is the compiler's.
+  app.add_subcommand("cc",
+                     "run a compiler untouched and keep what replay needs: "
+                     "reprise cc COMPILER ARGUMENTS...");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& call) {
@@ -56,9 +68,12 @@ int RunVerbs(int argc, char** argv) {
   } catch (const CLI::CallForVersion& call) {
     return app.exit(call);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "reprise: %s\nRun 'reprise%s%s --help' for what is expected.\n", error.what(),
-                 app.get_subcommands().empty() ? "" : " ",
-                 app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name().c_str());
+    std::fprintf(
+        stderr, "reprise: %s\nRun 'reprise%s%s --help' for what is expected.\n",
+        error.what(), app.get_subcommands().empty() ? "" : " ",
+        app.get_subcommands().empty()
+            ? ""
+            : app.get_subcommands()[0]->get_name().c_str());
     return kExitUsage;
   }
   return context.exit_code;
@@ -70,8 +85,11 @@ int RunVerbs(int argc, char** argv) {
 int main(int argc, char** argv) {
   reprise::InitializeLogging();
   const char* verb = argc > 1 ? argv[1] : "";
-  if (std::strcmp(verb, "cc") == 0) return reprise::CompilerLauncherMain(argc - 2, argv + 2);
-  if (std::strcmp(verb, "executor") == 0) return reprise::ExecutorMain(argc - 2, argv + 2);
-  if (std::strcmp(verb, "compile-worker") == 0) return reprise::CompileWorkerMain(argc - 2, argv + 2);
+  if (std::strcmp(verb, "cc") == 0)
+    return reprise::CompilerLauncherMain(argc - 2, argv + 2);
+  if (std::strcmp(verb, "executor") == 0)
+    return reprise::ExecutorMain(argc - 2, argv + 2);
+  if (std::strcmp(verb, "compile-worker") == 0)
+    return reprise::CompileWorkerMain(argc - 2, argv + 2);
   return reprise::RunVerbs(argc, argv);
 }

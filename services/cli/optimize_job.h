@@ -24,7 +24,8 @@ struct OptimizeJob {
 
 // One result per unit, in order, each written to <output>/<unit>. Live progress
 // on standard error.
-absl::StatusOr<std::vector<v1::Result>> RunOptimizeJob(const OptimizeJob& job, CliContext* context);
+absl::StatusOr<std::vector<v1::Result>> RunOptimizeJob(const OptimizeJob& job,
+                                                       CliContext* context);
 
 }  // namespace reprise
 

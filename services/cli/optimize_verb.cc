@@ -9,89 +9,116 @@
 #include "replay/base/status_macros.h"
 #include "services/cli/context.h"
 #include "services/cli/optimize_job.h"
-#include "services/coordinator/result_files.h"
 #include "services/common/terminal.h"
+#include "services/coordinator/result_files.h"
 
 namespace reprise {
 namespace {
 
 std::string ProgressText(const CampaignProgress& progress) {
   uint64_t ok = 0;
-  for (const auto& [kind, count] : progress.outcomes) ok += kind == "OK" ? count : 0;
-  std::string text = absl::StrFormat("%-8s %4.1f/%.0f s  %3d trials (%d ok)  %d sources  best %.2fx", progress.phase,
-                                     absl::ToDoubleSeconds(progress.elapsed), absl::ToDoubleSeconds(progress.budget),
-                                     progress.trials, ok, progress.source_variants, progress.best_ratio);
-  if (!progress.best_description.empty()) absl::StrAppend(&text, "  ", progress.best_description);
+  for (const auto& [kind, count] : progress.outcomes)
+    ok += kind == "OK" ? count : 0;
+  std::string text = absl::StrFormat(
+      "%-8s %4.1f/%.0f s  %3d trials (%d ok)  %d sources  best %.2fx",
+      progress.phase, absl::ToDoubleSeconds(progress.elapsed),
+      absl::ToDoubleSeconds(progress.budget), progress.trials, ok,
+      progress.source_variants, progress.best_ratio);
+  if (!progress.best_description.empty())
+    absl::StrAppend(&text, "  ", progress.best_description);
   return text;
 }
 
 // A directory that does not exist yet: <output>/<unit>, <output>/<unit>.2, ...
 std::string FreshDirectory(const std::string& output, const std::string& unit) {
   std::string directory = absl::StrCat(output, "/", unit);
-  for (int i = 2; std::filesystem::exists(directory); ++i) directory = absl::StrCat(output, "/", unit, ".", i);
+  for (int i = 2; std::filesystem::exists(directory); ++i)
+    directory = absl::StrCat(output, "/", unit, ".", i);
   return directory;
 }
 
 std::string Quoted(const std::string& text) {
-  return text.find_first_of(" '\"$\\") == std::string::npos ? text : absl::StrCat("'", text, "'");
+  return text.find_first_of(" '\"$\\") == std::string::npos
+             ? text
+             : absl::StrCat("'", text, "'");
 }
 
-absl::StatusOr<v1::Result> OptimizeOne(const UnitReader& unit, Device& device, CompilePool& pool,
-                                       CampaignOptions options, const std::string& directory, CliContext* context) {
+absl::StatusOr<v1::Result> OptimizeOne(const UnitReader& unit, Device& device,
+                                       CompilePool& pool,
+                                       CampaignOptions options,
+                                       const std::string& directory,
+                                       CliContext* context) {
   Terminal terminal;
-  terminal.Line(absl::StrFormat("%s on %s (%s); results go to %s", terminal.Bold(unit.id()), device.facts().kind,
+  terminal.Line(absl::StrFormat("%s on %s (%s); results go to %s",
+                                terminal.Bold(unit.id()), device.facts().kind,
                                 device.facts().name, directory));
   RETURN_IF_ERROR(MakeDirectories(directory));
   std::ofstream trials(absl::StrCat(directory, "/trials.jsonl"));
   CampaignObserver observer;
-  observer.progress = [&](const CampaignProgress& progress) { terminal.Live(ProgressText(progress)); };
+  observer.progress = [&](const CampaignProgress& progress) {
+    terminal.Live(ProgressText(progress));
+  };
   observer.trial = [&](const TrialRecord& trial) {
     trials << TrialJson(trial) << std::endl;
     if (trial.improved) {
-      terminal.Line(absl::StrFormat("  %s after %d trials: %s",
-                                    terminal.Green(absl::StrFormat("%.2fx", trial.outcome.speedup().ratio())),
-                                    trial.number, trial.description));
+      terminal.Line(
+          absl::StrFormat("  %s after %d trials: %s",
+                          terminal.Green(absl::StrFormat(
+                              "%.2fx", trial.outcome.speedup().ratio())),
+                          trial.number, trial.description));
     }
   };
   LocalCampaign campaign(unit, device, pool, options, observer);
   ASSIGN_OR_RETURN(v1::Result result, campaign.Run());
-  if (!trials) return absl::ResourceExhaustedError(absl::StrCat("cannot write ", directory, "/trials.jsonl"));
+  if (!trials)
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot write ", directory, "/trials.jsonl"));
   std::string store;
   for (const Setting& setting : context->settings.all()) {
-    if (setting.name == "store" && setting.source != "default") store = absl::StrCat(" --store ", Quoted(setting.value));
+    if (setting.name == "store" && setting.source != "default")
+      store = absl::StrCat(" --store ", Quoted(setting.value));
   }
-  result.set_reproduce(absl::StrCat("reprise replay ", unit.id(), " --result ", Quoted(directory), store));
+  result.set_reproduce(absl::StrCat("reprise replay ", unit.id(), " --result ",
+                                    Quoted(directory), store));
   RETURN_IF_ERROR(WriteResult(directory, result));
   return result;
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<v1::Result>> RunOptimizeJob(const OptimizeJob& job, CliContext* context) {
+absl::StatusOr<std::vector<v1::Result>> RunOptimizeJob(const OptimizeJob& job,
+                                                       CliContext* context) {
   CampaignOptions options;
   ASSIGN_OR_RETURN(const absl::Duration budget, ParseDuration(job.budget));
-  options.budget = budget / static_cast<int64_t>(std::max<size_t>(job.units.size(), 1));
+  options.budget =
+      budget / static_cast<int64_t>(std::max<size_t>(job.units.size(), 1));
   options.max_trials = job.trials;
   options.seed = job.seed;
   options.stop = InterruptFlag();
   if (!job.tolerance.empty()) {
     ASSIGN_OR_RETURN(options.tolerance, ParseTolerance(job.tolerance));
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<UnitStore> store, context->OpenStore(/*create=*/false));
+  ASSIGN_OR_RETURN(const std::unique_ptr<UnitStore> store,
+                   context->OpenStore(/*create=*/false));
   std::vector<UnitReader> units;
   for (const std::string& id : job.units) {
     ASSIGN_OR_RETURN(UnitReader unit, store->Open(id));
     units.push_back(std::move(unit));
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, context->MakeDevice());
-  ASSIGN_OR_RETURN(const std::unique_ptr<CompilePool> pool, context->MakePool());
+  ASSIGN_OR_RETURN(const std::unique_ptr<CompilePool> pool,
+                   context->MakePool());
   if (device->facts().kind == "cpu") {
-    std::fprintf(stderr, "reprise: no GPU is used: kernels run on the cpu device, and timings are this processor's\n");
+    std::fprintf(stderr,
+                 "reprise: no GPU is used: kernels run on the cpu device, and "
+                 "timings are this processor's\n");
   }
   std::vector<v1::Result> results;
   for (const UnitReader& unit : units) {
-    ASSIGN_OR_RETURN(v1::Result result,
-                     OptimizeOne(unit, *device, *pool, options, FreshDirectory(job.output, unit.id()), context));
+    ASSIGN_OR_RETURN(
+        v1::Result result,
+        OptimizeOne(unit, *device, *pool, options,
+                    FreshDirectory(job.output, unit.id()), context));
     results.push_back(std::move(result));
     if (options.stop->load()) break;
   }
@@ -101,17 +128,22 @@ absl::StatusOr<std::vector<v1::Result>> RunOptimizeJob(const OptimizeJob& job, C
 namespace {
 
 absl::Status RunOptimize(const OptimizeJob& job, CliContext* context) {
-  ASSIGN_OR_RETURN(const std::vector<v1::Result> results, RunOptimizeJob(job, context));
+  ASSIGN_OR_RETURN(const std::vector<v1::Result> results,
+                   RunOptimizeJob(job, context));
   bool better = false;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const v1::Result& result : results) {
     better = better || result.better();
     list.push_back(ResultJson(result));
-    if (!context->json) std::printf("%s%s", &result == &results[0] ? "" : "\n", ResultText(result).c_str());
+    if (!context->json)
+      std::printf("%s%s", &result == &results[0] ? "" : "\n",
+                  ResultText(result).c_str());
   }
   if (context->json) {
-    PrintJson(list.size() == 1 ? list[0]
-                               : nlohmann::ordered_json{{"schema", "reprise.results/1"}, {"results", list}});
+    PrintJson(list.size() == 1
+                  ? list[0]
+                  : nlohmann::ordered_json{{"schema", "reprise.results/1"},
+                                           {"results", list}});
   }
   if (!better) context->exit_code = kExitNothingBetter;
   if (InterruptFlag()->load()) context->exit_code = kExitInterrupted;
@@ -121,19 +153,30 @@ absl::Status RunOptimize(const OptimizeJob& job, CliContext* context) {
 }  // namespace
 
 void AddOptimizeVerb(CLI::App* app, CliContext* context) {
-  CLI::App* verb = app->add_subcommand("optimize", "search for a faster kernel that computes the same");
+  CLI::App* verb = app->add_subcommand(
+      "optimize", "search for a faster kernel that computes the same");
   auto job = std::make_shared<OptimizeJob>();
-  verb->add_option("units", job->units, "ids, or beginnings of them that only one unit has")->required();
-  verb->add_option("--budget", job->budget, "time for the whole search, e.g. 20s, 10m, 2h")->capture_default_str();
-  verb->add_option("--trials", job->trials, "stop after this many trials per unit");
-  verb->add_option("--seed", job->seed, "of every random choice")->capture_default_str();
+  verb->add_option("units", job->units,
+                   "ids, or beginnings of them that only one unit has")
+      ->required();
+  verb->add_option("--budget", job->budget,
+                   "time for the whole search, e.g. 20s, 10m, 2h")
+      ->capture_default_str();
+  verb->add_option("--trials", job->trials,
+                   "stop after this many trials per unit");
+  verb->add_option("--seed", job->seed, "of every random choice")
+      ->capture_default_str();
   verb->add_option("--tolerance", job->tolerance,
-                   "how far floating-point results may be off where nothing is declared: 1e-6, or abs=1e-8,rel=1e-5; "
-                   "without it, bits must be equal wherever the unmodified kernel is deterministic");
-  verb->add_option("--output", job->output, "directory for results")->capture_default_str();
+                   "how far floating-point results may be off where nothing is "
+                   "declared: 1e-6, or abs=1e-8,rel=1e-5; "
+                   "without it, bits must be equal wherever the unmodified "
+                   "kernel is deterministic");
+  verb->add_option("--output", job->output, "directory for results")
+      ->capture_default_str();
   AddCommonOptions(verb, context, /*reports=*/true);
   verb->callback([job, context] {
-    if (absl::Status status = RunOptimize(*job, context); !status.ok()) context->Fail(status);
+    if (absl::Status status = RunOptimize(*job, context); !status.ok())
+      context->Fail(status);
   });
 }
 

@@ -24,15 +24,18 @@ std::string VerdictWord(const BaselineReport& baseline) {
   return "within tolerance";
 }
 
-nlohmann::ordered_json BaselineJson(const UnitReader& unit, const BaselineReport& baseline, const DeviceFacts& device) {
-  nlohmann::ordered_json json = {{"schema", "reprise.replay/1"},
-                                 {"unit", unit.id()},
-                                 {"device", device.kind},
-                                 {"device_name", device.name},
-                                 {"baseline_ms", absl::ToDoubleMilliseconds(baseline.median_time)},
-                                 {"matches_epilogue", baseline.matches_epilogue},
-                                 {"deterministic", baseline.deterministic},
-                                 {"verdict", VerdictWord(baseline)}};
+nlohmann::ordered_json BaselineJson(const UnitReader& unit,
+                                    const BaselineReport& baseline,
+                                    const DeviceFacts& device) {
+  nlohmann::ordered_json json = {
+      {"schema", "reprise.replay/1"},
+      {"unit", unit.id()},
+      {"device", device.kind},
+      {"device_name", device.name},
+      {"baseline_ms", absl::ToDoubleMilliseconds(baseline.median_time)},
+      {"matches_epilogue", baseline.matches_epilogue},
+      {"deterministic", baseline.deterministic},
+      {"verdict", VerdictWord(baseline)}};
   return json;
 }
 
@@ -41,26 +44,34 @@ void AddOutcome(const v1::Outcome& outcome, nlohmann::ordered_json* json) {
   (*json)["diagnostics"] = outcome.diagnostics();
   if (outcome.kind() != v1::OUTCOME_KIND_OK) return;
   (*json)["speedup"] = outcome.speedup().ratio();
-  (*json)["speedup_ci95"] = {outcome.speedup().ci95_low(), outcome.speedup().ci95_high()};
+  (*json)["speedup_ci95"] = {outcome.speedup().ci95_low(),
+                             outcome.speedup().ci95_high()};
   (*json)["pairs"] = outcome.speedup().pairs();
 }
 
-void PrintText(const UnitReader& unit, const BaselineReport& baseline, const DeviceFacts& device,
+void PrintText(const UnitReader& unit, const BaselineReport& baseline,
+               const DeviceFacts& device,
                const std::optional<v1::Outcome>& outcome) {
   std::printf("unit       %s\n", unit.id().c_str());
   std::printf("device     %s (%s)\n", device.kind.c_str(), device.name.c_str());
-  std::printf("baseline   %.4g ms, %s, %s\n", absl::ToDoubleMilliseconds(baseline.median_time),
+  std::printf("baseline   %.4g ms, %s, %s\n",
+              absl::ToDoubleMilliseconds(baseline.median_time),
               VerdictWord(baseline).c_str(),
-              baseline.deterministic ? "deterministic" : "varies from replay to replay");
+              baseline.deterministic ? "deterministic"
+                                     : "varies from replay to replay");
   if (!outcome.has_value()) return;
   if (outcome->kind() != v1::OUTCOME_KIND_OK) {
-    std::printf("variant    %s: %s\n", v1::OutcomeKind_Name(outcome->kind()).substr(13).c_str(),
+    std::printf("variant    %s: %s\n",
+                v1::OutcomeKind_Name(outcome->kind()).substr(13).c_str(),
                 outcome->diagnostics().c_str());
     return;
   }
   const v1::Speedup& speedup = outcome->speedup();
-  std::printf("variant    %.3fx, 95%% interval %.3f to %.3f, %u interleaved pairs, verified in every launch (%s)\n",
-              speedup.ratio(), speedup.ci95_low(), speedup.ci95_high(), speedup.pairs(), speedup.stopped_by().c_str());
+  std::printf(
+      "variant    %.3fx, 95%% interval %.3f to %.3f, %u interleaved pairs, "
+      "verified in every launch (%s)\n",
+      speedup.ratio(), speedup.ci95_low(), speedup.ci95_high(), speedup.pairs(),
+      speedup.stopped_by().c_str());
 }
 
 absl::Status RunReplay(const ReplayOptions& options, CliContext* context) {
@@ -76,11 +87,13 @@ absl::Status RunReplay(const ReplayOptions& options, CliContext* context) {
   EvaluatorOptions evaluator_options;
   evaluator_options.learning_replays = options.iterations;
   if (!options.tolerance.empty()) {
-    ASSIGN_OR_RETURN(evaluator_options.tolerance, ParseTolerance(options.tolerance));
+    ASSIGN_OR_RETURN(evaluator_options.tolerance,
+                     ParseTolerance(options.tolerance));
   }
   ASSIGN_OR_RETURN(const UnitReader unit, context->OpenUnit(options.unit));
   ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, context->MakeDevice());
-  ASSIGN_OR_RETURN(const std::unique_ptr<CompilePool> pool, context->MakePool());
+  ASSIGN_OR_RETURN(const std::unique_ptr<CompilePool> pool,
+                   context->MakePool());
   ASSIGN_OR_RETURN(const std::unique_ptr<Evaluator> evaluator,
                    Evaluator::Create(unit, *device, *pool, evaluator_options));
   std::optional<v1::Outcome> outcome;
@@ -89,10 +102,12 @@ absl::Status RunReplay(const ReplayOptions& options, CliContext* context) {
     rule.minimum_pairs = options.iterations;
     rule.maximum_pairs = std::max(options.iterations, rule.maximum_pairs);
     outcome = evaluator->EvaluateWith(*variant, rule, absl::Seconds(30));
-    if (outcome->kind() != v1::OUTCOME_KIND_OK) context->exit_code = kExitFailed;
+    if (outcome->kind() != v1::OUTCOME_KIND_OK)
+      context->exit_code = kExitFailed;
   }
   if (context->json) {
-    nlohmann::ordered_json json = BaselineJson(unit, evaluator->baseline(), device->facts());
+    nlohmann::ordered_json json =
+        BaselineJson(unit, evaluator->baseline(), device->facts());
     if (outcome.has_value()) AddOutcome(*outcome, &json);
     PrintJson(json);
   } else {
@@ -104,16 +119,27 @@ absl::Status RunReplay(const ReplayOptions& options, CliContext* context) {
 }  // namespace
 
 void AddReplayVerb(CLI::App* app, CliContext* context) {
-  CLI::App* verb = app->add_subcommand("replay", "run a unit again and compare with what was recorded");
+  CLI::App* verb = app->add_subcommand(
+      "replay", "run a unit again and compare with what was recorded");
   auto options = std::make_shared<ReplayOptions>();
-  verb->add_option("unit", options->unit, "id, or a beginning of it that only one unit has")->required();
-  verb->add_option("--result", options->result, "also replay the winner of this result directory, interleaved");
-  verb->add_option("--pipeline", options->pipeline, "also replay the kernel through this LLVM pipeline, interleaved");
-  verb->add_option("--iterations", options->iterations, "replays, or pairs")->check(CLI::Range(1, 100000))->capture_default_str();
-  verb->add_option("--tolerance", options->tolerance, "for floating-point results: 1e-6, or abs=1e-8,rel=1e-5");
+  verb->add_option("unit", options->unit,
+                   "id, or a beginning of it that only one unit has")
+      ->required();
+  verb->add_option(
+      "--result", options->result,
+      "also replay the winner of this result directory, interleaved");
+  verb->add_option(
+      "--pipeline", options->pipeline,
+      "also replay the kernel through this LLVM pipeline, interleaved");
+  verb->add_option("--iterations", options->iterations, "replays, or pairs")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  verb->add_option("--tolerance", options->tolerance,
+                   "for floating-point results: 1e-6, or abs=1e-8,rel=1e-5");
   AddCommonOptions(verb, context, /*reports=*/true);
   verb->callback([options, context] {
-    if (absl::Status status = RunReplay(*options, context); !status.ok()) context->Fail(status);
+    if (absl::Status status = RunReplay(*options, context); !status.ok())
+      context->Fail(status);
   });
 }
 

@@ -48,25 +48,32 @@ nlohmann::ordered_json ListingJson(const std::vector<UnitListing>& listings) {
 
 void PrintListing(const std::vector<UnitListing>& listings) {
   size_t width = 4;
-  for (const UnitListing& listing : listings) width = std::max(width, listing.id.size());
-  std::printf("%-*s  %-10s  %-8s  %-9s  %s\n", static_cast<int>(width), "unit", "memory", "launch #", "recorded",
-              "launch");
+  for (const UnitListing& listing : listings)
+    width = std::max(width, listing.id.size());
+  std::printf("%-*s  %-10s  %-8s  %-9s  %s\n", static_cast<int>(width), "unit",
+              "memory", "launch #", "recorded", "launch");
   for (const UnitListing& listing : listings) {
     if (!listing.status.ok()) {
-      std::printf("%-*s  unreadable: %s\n", static_cast<int>(width), listing.id.c_str(),
+      std::printf("%-*s  unreadable: %s\n", static_cast<int>(width),
+                  listing.id.c_str(),
                   std::string(listing.status.message()).c_str());
       continue;
     }
     const v1::Unit& unit = listing.manifest;
-    std::printf("%-*s  %-10s  %-8s  %-9s  %s\n", static_cast<int>(width), listing.id.c_str(),
-                FormatBytes(static_cast<double>(MemoryBytes(unit))).c_str(),
-                absl::StrFormat("%d/%d", unit.provenance().occurrence() + 1, unit.provenance().occurrence_count()).c_str(),
-                absl::StrFormat("%.3g ms", unit.provenance().duration_ms()).c_str(),
-                DescribeLaunch(unit.launch()).c_str());
+    std::printf(
+        "%-*s  %-10s  %-8s  %-9s  %s\n", static_cast<int>(width),
+        listing.id.c_str(),
+        FormatBytes(static_cast<double>(MemoryBytes(unit))).c_str(),
+        absl::StrFormat("%d/%d", unit.provenance().occurrence() + 1,
+                        unit.provenance().occurrence_count())
+            .c_str(),
+        absl::StrFormat("%.3g ms", unit.provenance().duration_ms()).c_str(),
+        DescribeLaunch(unit.launch()).c_str());
   }
 }
 
-absl::Status VerifyAll(const UnitStore& store, const std::vector<UnitListing>& listings) {
+absl::Status VerifyAll(const UnitStore& store,
+                       const std::vector<UnitListing>& listings) {
   int broken = 0;
   for (const UnitListing& listing : listings) {
     absl::Status status = listing.status;
@@ -74,15 +81,18 @@ absl::Status VerifyAll(const UnitStore& store, const std::vector<UnitListing>& l
       ASSIGN_OR_RETURN(const UnitReader unit, store.Open(listing.id));
       status = store.Verify(unit);
     }
-    std::printf("%s  %s\n", listing.id.c_str(), status.ok() ? "whole" : std::string(status.message()).c_str());
+    std::printf("%s  %s\n", listing.id.c_str(),
+                status.ok() ? "whole" : std::string(status.message()).c_str());
     broken += !status.ok();
   }
   if (broken == 0) return absl::OkStatus();
-  return absl::DataLossError(absl::StrFormat("%d of %d units are damaged", broken, listings.size()));
+  return absl::DataLossError(
+      absl::StrFormat("%d of %d units are damaged", broken, listings.size()));
 }
 
 absl::Status RunUnits(const UnitsOptions& options, CliContext* context) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<UnitStore> store, context->OpenStore(/*create=*/false));
+  ASSIGN_OR_RETURN(const std::unique_ptr<UnitStore> store,
+                   context->OpenStore(/*create=*/false));
   if (!options.remove.empty()) {
     ASSIGN_OR_RETURN(const UnitReader unit, store->Open(options.remove));
     return store->Remove(unit.id());
@@ -97,8 +107,9 @@ absl::Status RunUnits(const UnitsOptions& options, CliContext* context) {
   if (context->json) {
     PrintJson(ListingJson(listings));
   } else if (listings.empty()) {
-    return absl::NotFoundError(absl::StrCat("the store ", context->settings.Get("store"),
-                                            " is empty; record a unit first: reprise record -- ./application"));
+    return absl::NotFoundError(absl::StrCat(
+        "the store ", context->settings.Get("store"),
+        " is empty; record a unit first: reprise record -- ./application"));
   } else {
     PrintListing(listings);
   }
@@ -119,24 +130,33 @@ absl::Status RunInspect(const std::string& id, CliContext* context) {
 }  // namespace
 
 void AddUnitsVerb(CLI::App* app, CliContext* context) {
-  CLI::App* verb = app->add_subcommand("units", "list, verify and remove recorded units");
+  CLI::App* verb =
+      app->add_subcommand("units", "list, verify and remove recorded units");
   auto options = std::make_shared<UnitsOptions>();
   verb->add_option("--remove", options->remove, "remove this unit");
-  verb->add_flag("--verify", options->verify, "read every byte and compare digests");
-  verb->add_flag("--gc", options->collect_garbage, "delete chunks that no unit uses");
+  verb->add_flag("--verify", options->verify,
+                 "read every byte and compare digests");
+  verb->add_flag("--gc", options->collect_garbage,
+                 "delete chunks that no unit uses");
   AddCommonOptions(verb, context, /*reports=*/true);
   verb->callback([options, context] {
-    if (absl::Status status = RunUnits(*options, context); !status.ok()) context->Fail(status);
+    if (absl::Status status = RunUnits(*options, context); !status.ok())
+      context->Fail(status);
   });
 }
 
 void AddInspectVerb(CLI::App* app, CliContext* context) {
-  CLI::App* verb = app->add_subcommand("inspect", "show all of a unit: launch, arguments, memory, source, provenance");
+  CLI::App* verb = app->add_subcommand(
+      "inspect",
+      "show all of a unit: launch, arguments, memory, source, provenance");
   auto id = std::make_shared<std::string>();
-  verb->add_option("unit", *id, "id, or a beginning of it that only one unit has")->required();
+  verb->add_option("unit", *id,
+                   "id, or a beginning of it that only one unit has")
+      ->required();
   AddCommonOptions(verb, context, /*reports=*/true);
   verb->callback([id, context] {
-    if (absl::Status status = RunInspect(*id, context); !status.ok()) context->Fail(status);
+    if (absl::Status status = RunInspect(*id, context); !status.ok())
+      context->Fail(status);
   });
 }
 
