@@ -67,7 +67,7 @@ constexpr apps::Tolerance kTolerance{2e-5, 1e-6};
 int main(int argc, char** argv) {
   const apps::Options options = apps::ParseOptions(
       argc, argv, "constant_globals",
-      {int64_t{1} << 25, 10007, int64_t{1} << 29, "number of samples"});
+      {int64_t{1} << 23, 10007, int64_t{1} << 29, "number of samples"});
   const int count = static_cast<int>(options.size);
   const std::vector<float> input = apps::RandomFloats(count, 1, -1.0f, 1.0f);
   apps::DeviceArray<float> device_input(input);
