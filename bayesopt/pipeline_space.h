@@ -16,6 +16,7 @@
 #define REPRISE_BAYESOPT_PIPELINE_SPACE_H_
 
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -88,15 +89,14 @@ class PipelineSpace {
   };
   bool WithinEdits(const Pipeline& pipeline) const;
   bool Edit(Pipeline& pipeline, Random& random) const;
-  bool Insert(Pipeline& pipeline, Random& random) const;
-  bool Drop(Pipeline& pipeline, Random& random) const;
-  bool Move(Pipeline& pipeline, Random& random) const;
-  bool ChangeParameters(Pipeline& pipeline, Random& random) const;
+  const AllowedPass* FindPass(std::string_view name) const;
 
   Options options_;
   std::vector<std::string> bases_;
   std::vector<Base> flat_bases_;
   std::vector<const AllowedPass*> passes_;
+  // "function:licm<...>" of the bases' leaves, by the level they stand at.
+  std::set<std::string> base_leaves_;
 };
 
 }  // namespace reprise::bayesopt

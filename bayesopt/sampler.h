@@ -32,6 +32,7 @@ struct History {
   const std::vector<Observation>* observations = nullptr;
   // True for every configuration that was asked for or waits to be.
   std::function<bool(const Configuration&)> seen;
+  uint64_t next_id = 0;  // of the trial that the suggestion will become
 };
 
 struct Suggestion {

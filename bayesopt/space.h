@@ -1,7 +1,6 @@
 // What a tuner may choose from: parameters, conditions between them, and known
 // constraints.
 //
-//   Value          what one parameter is set to
 //   Configuration  one value per parameter of a space; inactive ones are empty
 //   Assignment     the same by name, active parameters only; what leaves the
 //                  tuner (parameter_mapper.h)
@@ -24,21 +23,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "bayesopt/pipeline_space.h"
+#include "bayesopt/parameter.h"
 #include "bayesopt/random.h"
 
 namespace reprise::bayesopt {
-
-// std::monostate: inactive. Values of different types are different values.
-using Value = std::variant<std::monostate, bool, int64_t, double, std::string>;
-
-// For people and for keys: true, 32, 0.5, default<O3>.
-std::string ValueToString(const Value& value);
 
 struct Configuration {
   // In the order of the space's parameters.
@@ -47,65 +39,6 @@ struct Configuration {
 };
 
 using Assignment = std::map<std::string, Value>;
-
-enum class ParameterKind {
-  kCategorical,  // levels without order
-  kOrdinal,      // levels in order; distances are those of Level::position
-  kInteger,      // minimum, minimum + step, ..., maximum
-  kBoolean,
-  kPipeline,  // text of an LLVM pipeline, from a PipelineSpace
-};
-
-struct Level {
-  Value value;
-  // Where an ordinal's level lies; increasing over the levels. A level that is
-  // not a number ("default") has the position of the number it amounts to.
-  double position = 0;
-};
-
-struct Condition {
-  std::string parameter;
-  std::vector<Value> values;  // holds for any of them
-};
-
-struct Parameter {
-  std::string name;
-  ParameterKind kind = ParameterKind::kCategorical;
-  std::vector<Level> levels;  // categorical, ordinal, boolean
-  int64_t minimum = 0;        // integer
-  int64_t maximum = 0;
-  int64_t step = 1;
-  bool log_scale = false;  // integer: distances are those of the logarithm
-  std::shared_ptr<const PipelineSpace> pipelines;  // pipeline
-  Value initial;                                   // the default value
-  std::vector<Condition> conditions;               // all must hold
-
-  // Builders. `initial` must be one of the values.
-  static Parameter Categorical(std::string name, std::vector<Value> values,
-                               Value initial);
-  // Positions are the numbers, or their base-2 logarithms (0 counts as 1/2).
-  static Parameter Ordinal(std::string name, std::vector<int64_t> values,
-                           int64_t initial, bool log_scale);
-  static Parameter OrdinalLevels(std::string name, std::vector<Level> levels,
-                                 Value initial);
-  static Parameter Integer(std::string name, int64_t minimum, int64_t maximum,
-                           int64_t initial, int64_t step = 1,
-                           bool log_scale = false);
-  static Parameter Boolean(std::string name, bool initial);
-  static Parameter Pipeline(std::string name,
-                            std::shared_ptr<const PipelineSpace> pipelines);
-
-  // This parameter, active only under `parent` = one of `values`.
-  Parameter When(std::string parent, std::vector<Value> values) &&;
-
-  // How many values; UINT64_MAX where they cannot be counted (pipelines).
-  uint64_t Cardinality() const;
-  // The i-th value, i < Cardinality(). Not for pipelines.
-  Value At(uint64_t index) const;
-  // Position of a value among At's; nullopt: not a value of this parameter.
-  std::optional<uint64_t> IndexOf(const Value& value) const;
-  bool Contains(const Value& value) const;
-};
 
 struct Constraint {
   std::string description;  // for messages: "block has at most 1024 threads"
@@ -187,6 +120,7 @@ class Space {
   Space() = default;
   absl::Status Bind();
   bool Active(const Configuration& configuration, size_t index) const;
+  bool Holds(const Configuration& configuration, size_t constraint) const;
   bool ConstraintsHold(const Configuration& configuration, size_t last) const;
   bool AllConstraintsHold(const Configuration& configuration) const;
   void Settle(Configuration& configuration, size_t from) const;

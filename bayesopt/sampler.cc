@@ -1,0 +1,125 @@
+#include "bayesopt/sampler.h"
+
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace reprise::bayesopt {
+namespace {
+
+constexpr int kTries = 128;
+
+std::optional<Configuration> UnseenSample(const History& history,
+                                          Random& random) {
+  for (int i = 0; i < kTries; ++i) {
+    auto sample = history.space->Sample(random);
+    if (sample && !history.seen(*sample)) return sample;
+  }
+  return std::nullopt;
+}
+
+class RandomSampler : public Sampler {
+ private:
+  std::optional<Suggestion> DoSuggest(const History& history,
+                                      Random& random) override {
+    auto sample = UnseenSample(history, random);
+    if (!sample) return std::nullopt;
+    return Suggestion{*std::move(sample), "random"};
+  }
+};
+
+class LocalSearchSampler : public Sampler {
+ public:
+  explicit LocalSearchSampler(LocalSearchOptions options) : options_(options) {}
+
+ private:
+  std::optional<Suggestion> DoSuggest(const History& history,
+                                      Random& random) override {
+    Digest(history);
+    if (consumed_ < static_cast<size_t>(options_.initial_random) || !best_ ||
+        random.Chance(options_.random_share)) {
+      return Anywhere(history, random);
+    }
+    if (!center_) {
+      center_ = best_;
+      center_cost_ = best_cost_;
+    }
+    if (stale_ >= options_.restart_after) return Restart(history, random);
+    auto neighbor = UnseenNeighbor(*center_, 1, history, random);
+    if (neighbor) return Suggestion{*std::move(neighbor), "neighbor"};
+    return Restart(history, random);  // all around the center is known
+  }
+
+  void Digest(const History& history) {
+    for (; consumed_ < history.observations->size(); ++consumed_) {
+      const Observation& seen = (*history.observations)[consumed_];
+      const bool ok = seen.kind == v1::OUTCOME_KIND_OK && !seen.duplicate;
+      if (ok && seen.cost < best_cost_) {
+        best_ = seen.configuration;
+        best_cost_ = seen.cost;
+      }
+      if (!center_ || seen.id < climb_began_) continue;
+      if (ok && seen.cost < center_cost_) {
+        center_ = seen.configuration;
+        center_cost_ = seen.cost;
+        stale_ = 0;
+      } else {
+        ++stale_;
+      }
+    }
+  }
+
+  std::optional<Suggestion> Anywhere(const History& history, Random& random) {
+    auto sample = UnseenSample(history, random);
+    if (!sample) return std::nullopt;
+    return Suggestion{*std::move(sample), "random"};
+  }
+
+  // Moves `steps` or more steps away; more the longer nothing new is found.
+  static std::optional<Configuration> UnseenNeighbor(const Configuration& from,
+                                                     int steps,
+                                                     const History& history,
+                                                     Random& random) {
+    for (int i = 0; i < kTries; ++i) {
+      int walk = steps + (random.Chance(0.25) ? 1 : 0) + i / 32;
+      std::optional<Configuration> at = from;
+      for (; walk > 0 && at; --walk) at = history.space->Neighbor(*at, random);
+      if (at && !history.seen(*at)) return at;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Suggestion> Restart(const History& history, Random& random) {
+    auto start = random.Chance(0.5) ? UnseenNeighbor(*best_, 4, history, random)
+                                    : UnseenSample(history, random);
+    if (!start) return std::nullopt;
+    center_ = *start;
+    center_cost_ = std::numeric_limits<double>::infinity();
+    climb_began_ = history.next_id;
+    stale_ = 0;
+    return Suggestion{*std::move(start), "restart"};
+  }
+
+  const LocalSearchOptions options_;
+  size_t consumed_ = 0;  // observations looked at
+  std::optional<Configuration> best_;
+  double best_cost_ = std::numeric_limits<double>::infinity();
+  // The climb: where it stands, since which trial, and for how long in vain.
+  std::optional<Configuration> center_;
+  double center_cost_ = std::numeric_limits<double>::infinity();
+  uint64_t climb_began_ = 0;
+  int stale_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Sampler> NewRandomSampler() {
+  return std::make_unique<RandomSampler>();
+}
+
+std::unique_ptr<Sampler> NewLocalSearchSampler(LocalSearchOptions options) {
+  return std::make_unique<LocalSearchSampler>(options);
+}
+
+}  // namespace reprise::bayesopt
