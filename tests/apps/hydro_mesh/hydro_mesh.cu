@@ -106,6 +106,6 @@ int main(int argc, char** argv) {
   const std::vector<float> got_mass = node_mass.ToHost();
   apps::Checker checker;
   CheckLastStep(options, mesh, before, after, got_mass, kTimeStep, checker);
-  CheckConservation(mesh, after, got_mass, checker);
+  CheckConservation(mesh, after, got_mass, options.iterations, checker);
   return checker.Finish();
 }

@@ -31,9 +31,10 @@ void CheckLastStep(const apps::Options& options, const Mesh& mesh,
                    const std::vector<float>& node_mass, double time_step,
                    apps::Checker& checker);
 
-// Total mass and energy stay what they were, total momentum zero.
+// Total mass and energy stay what they were and total momentum zero, after
+// `steps` steps from rest.
 void CheckConservation(const Mesh& mesh, const State& after,
-                       const std::vector<float>& node_mass,
+                       const std::vector<float>& node_mass, int steps,
                        apps::Checker& checker);
 
 #endif  // REPRISE_TESTS_APPS_HYDRO_MESH_MESH_H_
