@@ -74,10 +74,14 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 absl::Status WriteFileAtomically(const std::string& path,
                                  std::string_view bytes) {
   static std::atomic<uint64_t> counter{0};
-  const std::string temporary =
-      absl::StrCat(path, ".tmp.", getpid(), ".", counter.fetch_add(1));
-  const int fd =
-      open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  std::string temporary;
+  int fd = -1;
+  // A killed process that had the same id may have left a file of that name.
+  do {
+    temporary =
+        absl::StrCat(path, ".tmp.", getpid(), ".", counter.fetch_add(1));
+    fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (fd < 0 && errno == EEXIST);
   if (fd < 0)
     return ErrnoToStatus(errno, absl::StrCat("cannot create ", temporary));
   absl::Status status = WriteAll(fd, bytes, temporary);

@@ -16,7 +16,9 @@ namespace {
 constexpr int kMaxRangesShown = 40;
 constexpr size_t kMaxKernelColumn = 40;
 
+// Nothing where there is nothing to say.
 std::string Row(const char* name, const std::string& value) {
+  if (value.empty()) return "";
   return absl::StrFormat("  %-13s%s\n", name, value);
 }
 
@@ -80,6 +82,7 @@ std::string Share(const UnitReader& unit, bool known, const v1::Blob& blob,
   if (!set.ok()) return "damaged";
   const double percent =
       100.0 * static_cast<double>(set->bytes()) / static_cast<double>(bytes);
+  if (percent > 0 && percent < 0.1) return "<0.1 %";
   return absl::StrFormat("%.*f %%", percent > 0 && percent < 10 ? 1 : 0,
                          percent);
 }

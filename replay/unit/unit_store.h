@@ -1,11 +1,9 @@
 // Units on disk: a directory of content-addressed, compressed chunks and one
 // manifest per unit. docs/unit-format.md is the specification.
 //
-// - ChunkStore: bytes in and out by SHA-256; chunks that several units share
-// are
-//   kept once
-// - UnitStore: manifests over a ChunkStore
-// - UnitReader: one unit, opened and checked
+// ChunkStore: bytes in and out by SHA-256; what units share is kept once.
+// UnitStore: manifests over a ChunkStore.
+// UnitReader: one unit, opened and checked.
 //
 // Thread-safety: all classes may be used from several threads; several
 // processes may write one store. Every file appears whole or not at all
@@ -51,7 +49,7 @@ class ChunkStore {
     int compression_level = 1;  // zstd, 1 to 19
     bool create = true;
     int threads = 0;  // per call; 0: as many as the machine has, up to 16
-    std::shared_ptr<FileSystem> file_system;  // null: the real one
+    std::shared_ptr<FileSystem> file_system = nullptr;  // null: the real one
   };
   static absl::StatusOr<std::unique_ptr<ChunkStore>> Open(Options options);
   virtual ~ChunkStore() = default;
@@ -125,7 +123,7 @@ class UnitStore {
     // How long CollectGarbage spares chunks that no manifest names: a recording
     // puts chunks first and adds the unit at its end.
     absl::Duration garbage_grace = absl::Hours(1);
-    std::shared_ptr<FileSystem> file_system;  // null: the real one
+    std::shared_ptr<FileSystem> file_system = nullptr;  // null: the real one
   };
   static absl::StatusOr<std::unique_ptr<UnitStore>> Open(Options options);
   virtual ~UnitStore() = default;
