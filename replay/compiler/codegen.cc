@@ -1,0 +1,103 @@
+#include "replay/compiler/codegen.h"
+
+#include "absl/strings/str_cat.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/SubtargetFeature.h"
+#include "replay/compiler/clang_driver.h"
+
+namespace reprise {
+namespace {
+
+absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> Create(
+    const llvm::Triple& triple, const std::string& cpu,
+    const std::string& features, std::optional<llvm::Reloc::Model> relocation,
+    bool fuse) {
+  InitializeLlvm();
+  std::string error;
+  const llvm::Target* target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (target == nullptr) return absl::InternalError(error);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion =
+      fuse ? llvm::FPOpFusion::Fast : llvm::FPOpFusion::Strict;
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      triple, cpu, features, options, relocation, std::nullopt,
+      llvm::CodeGenOptLevel::Aggressive));
+  if (machine == nullptr) {
+    return absl::InternalError(
+        absl::StrCat("LLVM makes no target machine for ", triple.str()));
+  }
+  return machine;
+}
+
+// "+ptx88,+sm_90" of the first function that states it.
+std::string GpuFeatures(const llvm::Module& module) {
+  for (const llvm::Function& function : module) {
+    const llvm::StringRef features =
+        function.getFnAttribute("target-features").getValueAsString();
+    if (features.contains("+ptx")) return features.str();
+  }
+  return "+ptx88";
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> CreateGpuTargetMachine(
+    const std::string& architecture, const llvm::Module& module, bool fuse) {
+  return Create(llvm::Triple("nvptx64-nvidia-cuda"), architecture,
+                GpuFeatures(module), std::nullopt, fuse);
+}
+
+absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> CreateHostTargetMachine(
+    bool fuse) {
+  llvm::SubtargetFeatures features;
+  for (const auto& feature : llvm::sys::getHostCPUFeatures())
+    features.AddFeature(feature.first(), feature.second);
+  return Create(llvm::Triple(llvm::sys::getProcessTriple()),
+                llvm::sys::getHostCPUName().str(), features.getString(),
+                llvm::Reloc::PIC_, fuse);
+}
+
+void AdoptHost(const llvm::TargetMachine& target,
+               const v1::CodegenOptions& options, llvm::Module& module) {
+  for (llvm::Function& function : module) {
+    if (function.isDeclaration()) {
+      function.setDSOLocal(false);
+      continue;
+    }
+    function.removeFnAttr("target-features");
+    function.addFnAttr("target-cpu", target.getTargetCPU());
+    function.addFnAttr("target-features", target.getTargetFeatureString());
+    // Clang's CUDA default is to keep them; nothing walks these stacks.
+    function.addFnAttr("frame-pointer", "none");
+    if (options.has_prefer_vector_bits())
+      function.addFnAttr("prefer-vector-width",
+                         absl::StrCat(options.prefer_vector_bits()));
+  }
+  for (llvm::GlobalVariable& global : module.globals()) {
+    if (global.isDeclaration()) global.setDSOLocal(false);
+  }
+}
+
+absl::StatusOr<std::string> EmitCode(llvm::TargetMachine& target,
+                                     llvm::CodeGenFileType type,
+                                     llvm::Module& module) {
+  llvm::SmallVector<char, 0> code;
+  llvm::raw_svector_ostream stream(code);
+  llvm::legacy::PassManager passes;
+  passes.add(new llvm::TargetLibraryInfoWrapperPass(module.getTargetTriple()));
+  if (target.addPassesToEmitFile(passes, stream, nullptr, type)) {
+    return absl::InternalError(
+        absl::StrCat("LLVM's ", target.getTargetTriple().str(),
+                     " back end cannot write this kind of file"));
+  }
+  passes.run(module);
+  return std::string(code.data(), code.size());
+}
+
+}  // namespace reprise

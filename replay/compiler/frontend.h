@@ -1,0 +1,73 @@
+// Clang's front end in process: one translation unit, for the device, for one
+// exact architecture, to LLVM IR before optimization with libdevice linked.
+//
+// The driver runs once per translation unit. Variants whose edits leave a
+// prefix of the main file alone compile from a precompiled header of that
+// prefix, built from the unmodified source when first wanted and kept in
+// memory; where none can be built they compile without.
+//
+// Not thread-safe. The CompileTranslationUnit is borrowed and must outlive it.
+#ifndef REPRISE_REPLAY_COMPILER_FRONTEND_H_
+#define REPRISE_REPLAY_COMPILER_FRONTEND_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "replay/compiler/toolchain.h"
+#include "reprise/v1/node.pb.h"
+
+namespace reprise {
+
+struct FrontendResult {
+  // Null where the source has errors. Holds kernel descriptions as
+  // kernel_metadata.h says.
+  std::unique_ptr<llvm::Module> module;
+  // Errors as Clang prints them, file:line:column first.
+  std::string diagnostics;
+  bool used_pch = false;
+};
+
+class Frontend {
+ public:
+  // INVALID_ARGUMENT: the arguments make no device compile; the message holds
+  // what Clang's driver says. FAILED_PRECONDITION: this machine lacks Clang's
+  // headers or a CUDA toolkit.
+  static absl::StatusOr<std::unique_ptr<Frontend>> Create(
+      const v1::CompileTranslationUnit& unit, const std::string& architecture,
+      const Toolchain& tools);
+  virtual ~Frontend() = default;
+
+  using Overlays = google::protobuf::RepeatedPtrField<v1::SourceOverlay>;
+
+  // Compiles with the overlays in place. With `use_pch` false, from scratch.
+  virtual FrontendResult Compile(const Overlays& overlays, bool use_pch,
+                                 llvm::LLVMContext& context) = 0;
+
+  // Whether this translation unit may read one of the files: true where that
+  // is not known.
+  virtual bool Reads(const Overlays& overlays) const = 0;
+};
+
+// One file that a device compile reads.
+struct ClosureFile {
+  std::string path;  // absolute, as Clang opened it
+  std::string content;
+  bool system = false;  // found through a system include path
+};
+
+// Files that a device compile of `unit` reads, the main file first; libdevice
+// and cuda.h, which Clang's driver reads, are among them. Preprocesses in this
+// process (some 150 ms); call it in a child where a crash in Clang must not
+// matter. INVALID_ARGUMENT holds Clang's errors where the source does not
+// preprocess. Thread-safe.
+absl::StatusOr<std::vector<ClosureFile>> ComputeSourceClosure(
+    const v1::CompileTranslationUnit& unit, const std::string& architecture,
+    const Toolchain& tools);
+
+}  // namespace reprise
+
+#endif  // REPRISE_REPLAY_COMPILER_FRONTEND_H_

@@ -1,0 +1,98 @@
+#include "replay/compiler/kernel_selection.h"
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
+#include "replay/compiler/address_spaces.h"
+
+namespace reprise {
+namespace {
+
+void RunGlobalDce(llvm::Module& module) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graph;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graph, modules);
+  llvm::ModulePassManager passes;
+  passes.addPass(llvm::GlobalDCEPass());
+  passes.run(module, modules);
+}
+
+void MakeInternal(llvm::GlobalValue& value) {
+  value.setLinkage(llvm::GlobalValue::InternalLinkage);
+  value.setVisibility(llvm::GlobalValue::DefaultVisibility);
+  if (auto* object = llvm::dyn_cast<llvm::GlobalObject>(&value))
+    object->setComdat(nullptr);
+}
+
+}  // namespace
+
+std::vector<std::string> KernelNames(const llvm::Module& module) {
+  std::vector<std::string> names;
+  for (const llvm::Function& function : module) {
+    if (!function.isDeclaration() &&
+        function.getCallingConv() == llvm::CallingConv::PTX_Kernel)
+      names.push_back(function.getName().str());
+  }
+  return names;
+}
+
+bool IsDeviceState(const llvm::GlobalVariable& global) {
+  const unsigned space = global.getAddressSpace();
+  return !global.isDeclaration() &&
+         (space == kGlobalSpace || space == kConstantSpace) &&
+         (global.isExternallyInitialized() || !global.isConstant());
+}
+
+absl::Status SelectKernels(const std::vector<std::string>& kernels,
+                           llvm::Module& module) {
+  const std::set<std::string> wanted(kernels.begin(), kernels.end());
+  for (const std::string& kernel : kernels) {
+    const llvm::Function* function = module.getFunction(kernel);
+    if (function == nullptr || function->isDeclaration()) {
+      return absl::NotFoundError(absl::StrCat(
+          "kernel ", kernel,
+          " is not in the compiled source any more; a variant keeps its name "
+          "and parameter types. The source has: ",
+          absl::StrJoin(KernelNames(module), ", ")));
+    }
+  }
+  for (const char* name : {"llvm.used", "llvm.compiler.used",
+                           "llvm.global_ctors", "llvm.global_dtors"}) {
+    if (auto* list = module.getGlobalVariable(name, /*AllowInternal=*/true))
+      list->eraseFromParent();
+  }
+  for (llvm::Function& function : module) {
+    if (!function.isDeclaration() &&
+        wanted.count(function.getName().str()) == 0)
+      MakeInternal(function);
+  }
+  for (llvm::GlobalVariable& global : module.globals()) {
+    if (!global.isDeclaration()) MakeInternal(global);
+  }
+  for (llvm::GlobalAlias& alias : module.aliases()) MakeInternal(alias);
+  RunGlobalDce(module);
+  for (const std::string& kernel : kernels) {
+    llvm::Function& function = *module.getFunction(kernel);
+    function.setLinkage(llvm::GlobalValue::ExternalLinkage);
+    function.setComdat(nullptr);
+  }
+  for (llvm::GlobalVariable& global : module.globals()) {
+    if (!IsDeviceState(global)) continue;
+    global.setLinkage(llvm::GlobalValue::ExternalLinkage);
+    global.setExternallyInitialized(true);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reprise

@@ -1,0 +1,175 @@
+#include "replay/compiler/nvjitlink.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace reprise {
+namespace {
+
+// The part of nvJitLink.h that is used, so that no toolkit is needed to build.
+using Handle = void*;
+constexpr int kSuccess = 0;
+constexpr int kPtxInput = 2;
+
+struct Functions {
+  int (*create)(Handle*, uint32_t, const char**);
+  int (*destroy)(Handle*);
+  int (*add_data)(Handle, int, const void*, size_t, const char*);
+  int (*complete)(Handle);
+  int (*get_cubin_size)(Handle, size_t*);
+  int (*get_cubin)(Handle, void*);
+  int (*get_error_log_size)(Handle, size_t*);
+  int (*get_error_log)(Handle, char*);
+  int (*get_info_log_size)(Handle, size_t*);
+  int (*get_info_log)(Handle, char*);
+};
+
+template <typename Function>
+bool Find(void* library, const char* name, Function& function) {
+  void* symbol = dlsym(library, name);
+  if (symbol == nullptr)
+    symbol = dlsym(library, absl::StrCat("__", name, "_13_0").c_str());
+  function = reinterpret_cast<Function>(symbol);
+  return symbol != nullptr;
+}
+
+bool FindAll(void* library, Functions& f) {
+  return Find(library, "nvJitLinkCreate", f.create) &&
+         Find(library, "nvJitLinkDestroy", f.destroy) &&
+         Find(library, "nvJitLinkAddData", f.add_data) &&
+         Find(library, "nvJitLinkComplete", f.complete) &&
+         Find(library, "nvJitLinkGetLinkedCubinSize", f.get_cubin_size) &&
+         Find(library, "nvJitLinkGetLinkedCubin", f.get_cubin) &&
+         Find(library, "nvJitLinkGetErrorLogSize", f.get_error_log_size) &&
+         Find(library, "nvJitLinkGetErrorLog", f.get_error_log) &&
+         Find(library, "nvJitLinkGetInfoLogSize", f.get_info_log_size) &&
+         Find(library, "nvJitLinkGetInfoLog", f.get_info_log);
+}
+
+std::string ReadLog(Handle handle, int (*get_size)(Handle, size_t*),
+                    int (*get)(Handle, char*)) {
+  size_t size = 0;
+  if (get_size(handle, &size) != kSuccess || size == 0) return "";
+  std::string log(size, '\0');
+  if (get(handle, log.data()) != kSuccess) return "";
+  log.resize(log.find('\0') == std::string::npos ? size : log.find('\0'));
+  return log;
+}
+
+class NvJitLinkImpl : public NvJitLink {
+ public:
+  explicit NvJitLinkImpl(const Functions& functions) : f_(functions) {}
+
+  absl::StatusOr<LinkedCubin> Link(
+      const std::string& ptx, const std::string& architecture,
+      const std::vector<std::string>& options) override {
+    std::vector<std::string> words = {absl::StrCat("-arch=", architecture),
+                                      "-verbose"};
+    words.insert(words.end(), options.begin(), options.end());
+    std::vector<const char*> argv;
+    for (const std::string& word : words) argv.push_back(word.c_str());
+    Handle handle = nullptr;
+    const int created =
+        f_.create(&handle, static_cast<uint32_t>(argv.size()), argv.data());
+    absl::Cleanup destroyer = [&] {
+      if (handle != nullptr) f_.destroy(&handle);
+    };
+    if (created != kSuccess) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "nvJitLink refused its options (error ", created,
+          "): ", absl::StrJoin(words, " "), ": ", ErrorLog(handle)));
+    }
+    int result = f_.add_data(handle, kPtxInput, ptx.data(), ptx.size(), "ptx");
+    if (result == kSuccess) result = f_.complete(handle);
+    LinkedCubin linked;
+    size_t size = 0;
+    if (result == kSuccess) result = f_.get_cubin_size(handle, &size);
+    linked.cubin.resize(size);
+    if (result == kSuccess) result = f_.get_cubin(handle, linked.cubin.data());
+    if (result != kSuccess) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "nvJitLink failed (error ", result, "): ", ErrorLog(handle)));
+    }
+    linked.kernels =
+        ParsePtxasLog(ReadLog(handle, f_.get_info_log_size, f_.get_info_log));
+    return linked;
+  }
+
+ private:
+  std::string ErrorLog(Handle handle) const {
+    if (handle == nullptr) return "";
+    return ReadLog(handle, f_.get_error_log_size, f_.get_error_log);
+  }
+
+  const Functions f_;
+};
+
+// The number in front of `unit` in "Used 16 registers, 256 bytes smem".
+uint32_t NumberBefore(absl::string_view line, absl::string_view unit) {
+  const size_t at = line.find(unit);
+  if (at == absl::string_view::npos) return 0;
+  absl::string_view before =
+      absl::StripTrailingAsciiWhitespace(line.substr(0, at));
+  before = before.substr(before.find_last_not_of("0123456789") + 1);
+  uint32_t number = 0;
+  return absl::SimpleAtoi(before, &number) ? number : 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<NvJitLink>> NvJitLink::Load(
+    const std::vector<std::string>& candidates) {
+  std::string tried;
+  for (const std::string& candidate : candidates) {
+    void* library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      absl::StrAppend(&tried, "\n  ", dlerror());
+      continue;
+    }
+    Functions functions;
+    if (FindAll(library, functions))
+      return std::make_unique<NvJitLinkImpl>(functions);
+    absl::StrAppend(&tried, "\n  ", candidate,
+                    ": lacks functions of CUDA 13's nvJitLink");
+    dlclose(library);
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "nvJitLink, which makes machine code of PTX, was not found; install the "
+      "CUDA 13 toolkit or name it by CUDA_HOME. Tried:",
+      tried));
+}
+
+std::vector<PtxasKernelReport> ParsePtxasLog(const std::string& log) {
+  std::vector<PtxasKernelReport> reports;
+  for (absl::string_view line : absl::StrSplit(log, '\n')) {
+    const size_t entry = line.find("Compiling entry function '");
+    if (entry != absl::string_view::npos) {
+      absl::string_view name = line.substr(entry + 26);
+      reports.emplace_back().symbol =
+          std::string(name.substr(0, name.find('\'')));
+      continue;
+    }
+    if (reports.empty()) continue;
+    PtxasKernelReport& report = reports.back();
+    if (absl::StrContains(line, "spill stores")) {
+      report.stack_bytes = NumberBefore(line, "bytes stack frame");
+      report.spill_bytes = NumberBefore(line, "bytes spill stores") +
+                           NumberBefore(line, "bytes spill loads");
+    } else if (absl::StrContains(line, "Used ")) {
+      report.registers = NumberBefore(line, "registers");
+      report.shared_bytes = NumberBefore(line, "bytes smem");
+    }
+  }
+  return reports;
+}
+
+}  // namespace reprise

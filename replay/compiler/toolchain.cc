@@ -1,0 +1,62 @@
+#include "replay/compiler/toolchain.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "replay/base/file_util.h"
+
+namespace reprise {
+namespace {
+
+bool Exists(const std::string& path) { return access(path.c_str(), R_OK) == 0; }
+
+std::string FirstExisting(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    if (Exists(path)) return path;
+  }
+  return "";
+}
+
+std::string FindClangResources(const std::string& executable_directory) {
+  std::vector<std::string> candidates;
+  if (const char* variable = std::getenv("REPRISE_CLANG_RESOURCES"))
+    candidates.push_back(variable);
+  candidates.push_back(executable_directory + "/../lib/clang/22");
+  candidates.push_back(REPRISE_LLVM_PREFIX "/lib/clang/22");
+  candidates.push_back("/usr/lib/llvm-22/lib/clang/22");
+  for (const std::string& candidate : candidates) {
+    if (Exists(candidate + "/include/__clang_cuda_runtime_wrapper.h"))
+      return candidate;
+  }
+  return "";
+}
+
+}  // namespace
+
+Toolchain FindToolchain(std::string cuda_home) {
+  if (cuda_home.empty()) {
+    const char* variable = std::getenv("CUDA_HOME");
+    cuda_home =
+        variable != nullptr && *variable != '\0' ? variable : "/usr/local/cuda";
+  }
+  const std::string self = SelfExecutable().value_or("");
+  const std::string directory = self.substr(0, self.rfind('/'));
+  Toolchain tools;
+  tools.cuda_home = cuda_home;
+  tools.clang_resources = FindClangResources(directory);
+  tools.libdevice =
+      FirstExisting({cuda_home + "/nvvm/libdevice/libdevice.10.bc",
+                     directory + "/../lib/libdevice.10.bc"});
+  for (const char* place : {"/", "/../lib/"})
+    tools.nvjitlink_candidates.push_back(
+        absl::StrCat(directory, place, "libnvJitLink.so.13"));
+  for (const char* place : {"/lib64/", "/targets/x86_64-linux/lib/", "/lib/"})
+    tools.nvjitlink_candidates.push_back(
+        absl::StrCat(cuda_home, place, "libnvJitLink.so.13"));
+  tools.nvjitlink_candidates.push_back("libnvJitLink.so.13");
+  return tools;
+}
+
+}  // namespace reprise
