@@ -104,6 +104,12 @@ class ResidentUnit {
   virtual absl::Status AdoptReference() = 0;
 };
 
+struct LoadOptions {
+  // The prologue is not the recorded one (perturbed inputs), so the kernel may
+  // write elsewhere than it was seen to.
+  bool inputs_differ = false;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -111,7 +117,10 @@ class Device {
   // What the compile pool should build for this device.
   virtual v1::CompileTarget compile_target() const = 0;
   virtual absl::StatusOr<std::unique_ptr<ResidentUnit>> Load(
-      const UnitReader& unit) = 0;
+      const UnitReader& unit, const LoadOptions& options) = 0;
+  absl::StatusOr<std::unique_ptr<ResidentUnit>> Load(const UnitReader& unit) {
+    return Load(unit, LoadOptions());
+  }
 };
 
 }  // namespace reprise

@@ -122,7 +122,7 @@ absl::StatusOr<PerturbedVerdict> VerifyOnPerturbedInputs(
   ASSIGN_OR_RETURN(const v1::CompileReply code,
                    pool.Compile(input, variant, device.compile_target()));
   ASSIGN_OR_RETURN(const std::unique_ptr<ResidentUnit> resident,
-                   device.Load(*perturbed));
+                   device.Load(*perturbed, {.inputs_differ = true}));
   const std::string& symbol = unit.manifest().kernel().symbol();
   ASSIGN_OR_RETURN(const auto baseline_kernel,
                    resident->LoadKernel(baseline.code, symbol));
