@@ -111,7 +111,7 @@ class FakeDevice : public Device {
     return v1::COMPILE_TARGET_CPU;
   }
   absl::StatusOr<std::unique_ptr<ResidentUnit>> Load(
-      const UnitReader&) override {
+      const UnitReader&, const LoadOptions&) override {
     auto resident = std::make_unique<FakeResident>(&log);
     last = resident.get();
     return resident;
