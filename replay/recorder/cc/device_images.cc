@@ -1,0 +1,236 @@
+#include "replay/recorder/cc/device_images.h"
+
+#include <elf.h>
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "replay/base/file_util.h"
+#include "replay/base/sha256.h"
+#include "replay/base/status_macros.h"
+#include "replay/recorder/cc/archive.h"
+
+namespace reprise {
+namespace {
+
+constexpr uint32_t kFatbinMagic = 0xba55ed50;
+constexpr uint32_t kOffloadMagic = 0xad10ff10;  // bytes 10 ff 10 ad
+constexpr uint64_t kAccelerated = 0x100000;  // the "a" of sm_90a
+
+// As they lie in the file, little-endian.
+struct FatbinHeader {
+  uint32_t magic;
+  uint16_t version;
+  uint16_t header_bytes;
+  uint64_t payload_bytes;
+};
+static_assert(sizeof(FatbinHeader) == 16);
+
+struct EntryHeader {
+  uint16_t kind;  // 1: PTX, 2: machine code
+  uint16_t version;
+  uint32_t header_bytes;
+  uint64_t payload_bytes;
+  uint32_t compressed_bytes;
+  uint32_t reserved;
+  uint16_t minor;
+  uint16_t major;
+  uint32_t architecture;
+  uint64_t reserved2;
+  uint64_t flags;
+};
+static_assert(sizeof(EntryHeader) == 48);
+constexpr uint16_t kPtxKind = 1;
+constexpr uint16_t kMachineCodeKind = 2;
+
+struct OffloadHeader {
+  uint32_t magic;
+  uint32_t version;
+  uint64_t total_bytes;
+};
+
+template <typename T>
+bool Load(std::string_view bytes, uint64_t offset, T* value) {
+  if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return false;
+  std::memcpy(value, bytes.data() + offset, sizeof(T));
+  return true;
+}
+
+bool Slice(std::string_view bytes, uint64_t offset, uint64_t size,
+           std::string_view* part) {
+  if (offset > bytes.size() || size > bytes.size() - offset) return false;
+  *part = bytes.substr(offset, size);
+  return true;
+}
+
+absl::Status Malformed(std::string_view what) {
+  return absl::InvalidArgumentError(std::string(what));
+}
+
+// Bytes of the image at the start of `bytes`, by its kind's own header.
+absl::StatusOr<uint64_t> ImageBytes(ImageKind kind, std::string_view bytes) {
+  if (kind == ImageKind::kOffloadBinary) {
+    OffloadHeader header{};
+    if (!Load(bytes, 0, &header) || header.magic != kOffloadMagic)
+      return Malformed("an .llvm.offloading section holds no offload binary");
+    if (header.total_bytes < sizeof(header) ||
+        header.total_bytes > bytes.size())
+      return Malformed("an offload binary is cut off");
+    return header.total_bytes;
+  }
+  ASSIGN_OR_RETURN(const std::string_view fatbin, FatbinAt(bytes));
+  return fatbin.size();
+}
+
+absl::Status AppendImages(ImageKind kind, std::string_view section,
+                          std::vector<DeviceImage>* images) {
+  uint64_t offset = 0;
+  while (offset < section.size()) {
+    if (section[offset] == '\0') {  // padding between images
+      ++offset;
+      continue;
+    }
+    ASSIGN_OR_RETURN(const uint64_t bytes,
+                     ImageBytes(kind, section.substr(offset)));
+    images->push_back({kind, section.substr(offset, bytes)});
+    offset += bytes;
+  }
+  return absl::OkStatus();
+}
+
+bool KindOfSection(std::string_view name, ImageKind* kind) {
+  if (name == ".nv_fatbin")
+    *kind = ImageKind::kFatbin;
+  else if (name == "__nv_relfatbin")
+    *kind = ImageKind::kRelocatableFatbin;
+  else if (name == ".llvm.offloading")
+    *kind = ImageKind::kOffloadBinary;
+  else
+    return false;
+  return true;
+}
+
+// Section headers of an ELF file; empty for one without sections.
+absl::StatusOr<std::vector<Elf64_Shdr>> Sections(std::string_view file,
+                                                 const Elf64_Ehdr& header) {
+  std::vector<Elf64_Shdr> sections;
+  if (header.e_shoff == 0) return sections;
+  if (header.e_shentsize != sizeof(Elf64_Shdr))
+    return Malformed("section headers of an unknown size");
+  Elf64_Shdr first{};
+  if (!Load(file, header.e_shoff, &first))
+    return Malformed("section headers lie outside the file");
+  // More than 65,279 sections: the count is in the first header.
+  const uint64_t count = header.e_shnum != 0 ? header.e_shnum : first.sh_size;
+  std::string_view table;
+  if (count > file.size() / sizeof(Elf64_Shdr) ||
+      !Slice(file, header.e_shoff, count * sizeof(Elf64_Shdr), &table))
+    return Malformed("section headers lie outside the file");
+  sections.resize(count);
+  std::memcpy(sections.data(), table.data(), table.size());
+  return sections;
+}
+
+absl::StatusOr<std::vector<DeviceImage>> FromElf(std::string_view file) {
+  std::vector<DeviceImage> images;
+  Elf64_Ehdr header{};
+  if (!Load(file, 0, &header) ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    return Malformed("not an ELF file");
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_ident[EI_DATA] != ELFDATA2LSB)
+    return Malformed("not a 64-bit little-endian ELF file");
+  ASSIGN_OR_RETURN(const std::vector<Elf64_Shdr> sections,
+                   Sections(file, header));
+  const uint64_t names_index =
+      header.e_shstrndx == SHN_XINDEX && !sections.empty() ? sections[0].sh_link
+                                                           : header.e_shstrndx;
+  std::string_view names;
+  if (names_index >= sections.size() ||
+      !Slice(file, sections[names_index].sh_offset,
+             sections[names_index].sh_size, &names))
+    return images;  // a file stripped of its sections has nothing to find
+  for (const Elf64_Shdr& section : sections) {
+    if (section.sh_type == SHT_NOBITS || section.sh_name >= names.size())
+      continue;
+    std::string_view name = names.substr(section.sh_name);
+    name = name.substr(0, name.find('\0'));
+    ImageKind kind;
+    if (!KindOfSection(name, &kind)) continue;
+    std::string_view bytes;
+    if (!Slice(file, section.sh_offset, section.sh_size, &bytes)) {
+      return Malformed(absl::StrCat("section ", std::string(name),
+                                    " lies outside the file"));
+    }
+    RETURN_IF_ERROR(AppendImages(kind, bytes, &images));
+  }
+  return images;
+}
+
+}  // namespace
+
+std::string DeviceImage::Digest() const { return ImageDigest(bytes); }
+
+std::string ImageDigest(std::string_view bytes) {
+  return HexEncode(Sha256(bytes));
+}
+
+absl::StatusOr<std::vector<DeviceImage>> FindDeviceImages(
+    std::string_view file, const std::string& path,
+    std::deque<std::string>* storage) {
+  if (!IsArchive(file)) return FromElf(file);
+  std::vector<DeviceImage> images;
+  ASSIGN_OR_RETURN(const std::vector<std::string_view> members,
+                   ArchiveMembers(file, path, storage));
+  for (const std::string_view member : members) {
+    if (member.substr(0, SELFMAG) != std::string_view(ELFMAG, SELFMAG))
+      continue;  // an index, or another kind of object
+    ASSIGN_OR_RETURN(const std::vector<DeviceImage> found, FromElf(member));
+    images.insert(images.end(), found.begin(), found.end());
+  }
+  return images;
+}
+
+absl::StatusOr<std::string_view> FatbinAt(std::string_view bytes) {
+  FatbinHeader header{};
+  if (!Load(bytes, 0, &header)) return Malformed("a fatbin is cut off");
+  if (header.magic != kFatbinMagic) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("not a fatbin: got magic 0x%08x, expected 0x%08x",
+                        header.magic, kFatbinMagic));
+  }
+  std::string_view fatbin;
+  if (header.header_bytes < sizeof(header) ||
+      header.payload_bytes > bytes.size() ||
+      !Slice(bytes, 0, header.header_bytes + header.payload_bytes, &fatbin))
+    return Malformed("a fatbin is cut off");
+  return fatbin;
+}
+
+absl::StatusOr<std::vector<FatbinEntry>> FatbinEntries(
+    std::string_view fatbin) {
+  ASSIGN_OR_RETURN(const std::string_view whole, FatbinAt(fatbin));
+  FatbinHeader header{};
+  Load(whole, 0, &header);
+  std::vector<FatbinEntry> entries;
+  uint64_t offset = header.header_bytes;
+  while (whole.size() - offset >= sizeof(EntryHeader)) {
+    EntryHeader entry{};
+    Load(whole, offset, &entry);
+    std::string_view body;
+    if (entry.header_bytes < sizeof(entry) ||
+        !Slice(whole, offset + entry.header_bytes, entry.payload_bytes, &body))
+      return Malformed("an entry of a fatbin is cut off");
+    if (entry.kind == kPtxKind || entry.kind == kMachineCodeKind) {
+      entries.push_back(
+          {entry.kind == kPtxKind,
+           absl::StrCat("sm_", entry.architecture,
+                        (entry.flags & kAccelerated) != 0 ? "a" : "")});
+    }
+    offset += entry.header_bytes + entry.payload_bytes;
+  }
+  return entries;
+}
+
+}  // namespace reprise
