@@ -2,7 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -16,6 +16,10 @@
 
 namespace reprise {
 namespace {
+
+// Files in tmp/ younger than this may be a living writer's, whatever the grace
+// period.
+constexpr absl::Duration kTemporaryGrace = absl::Minutes(10);
 
 struct FileFacts {
   uint64_t bytes;
@@ -40,11 +44,13 @@ absl::StatusOr<std::vector<std::string>> NamesIfAny(const std::string& path) {
 
 absl::StatusOr<uint64_t> FileUnitStore::CollectGarbage() {
   ASSIGN_OR_RETURN(const StoreLock lock, directory_.Lock(/*exclusive=*/true));
-  const absl::Time before = absl::Now() - garbage_grace_;
+  const absl::Time now = absl::Now();
   ASSIGN_OR_RETURN(const std::set<std::string> named, NamedChunks());
-  ASSIGN_OR_RETURN(const uint64_t chunk_bytes, RemoveOldChunks(named, before));
-  ASSIGN_OR_RETURN(const uint64_t temporary_bytes,
-                   RemoveOldTemporaries(before));
+  ASSIGN_OR_RETURN(const uint64_t chunk_bytes,
+                   RemoveOldChunks(named, now - garbage_grace_));
+  ASSIGN_OR_RETURN(
+      const uint64_t temporary_bytes,
+      RemoveOldTemporaries(now - std::max(garbage_grace_, kTemporaryGrace)));
   return chunk_bytes + temporary_bytes;
 }
 
