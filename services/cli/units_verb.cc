@@ -6,7 +6,7 @@
 #include "replay/engine/launch_geometry.h"
 #include "replay/unit/describe.h"
 #include "services/cli/context.h"
-#include "services/common/terminal.h"
+#include "replay/unit/unit_json.h"
 
 namespace reprise {
 namespace {
@@ -16,61 +16,6 @@ struct UnitsOptions {
   bool verify = false;
   bool collect_garbage = false;
 };
-
-uint64_t MemoryBytes(const v1::Unit& unit) {
-  uint64_t bytes = 0;
-  for (const v1::MemoryRange& range : unit.memory()) bytes += range.bytes();
-  return bytes;
-}
-
-nlohmann::ordered_json ListingJson(const std::vector<UnitListing>& listings) {
-  nlohmann::ordered_json units = nlohmann::ordered_json::array();
-  for (const UnitListing& listing : listings) {
-    nlohmann::ordered_json unit = {{"id", listing.id}};
-    if (!listing.status.ok()) {
-      unit["error"] = std::string(listing.status.message());
-    } else {
-      const v1::Unit& manifest = listing.manifest;
-      unit["kernel"] = manifest.kernel().display_name();
-      unit["symbol"] = manifest.kernel().symbol();
-      unit["architecture"] = manifest.architecture();
-      unit["launch"] = DescribeLaunch(manifest.launch());
-      unit["memory_bytes"] = MemoryBytes(manifest);
-      unit["occurrence"] = manifest.provenance().occurrence();
-      unit["occurrence_count"] = manifest.provenance().occurrence_count();
-      unit["recorded_ms"] = manifest.provenance().duration_ms();
-      unit["recorded_on"] = manifest.provenance().device();
-    }
-    units.push_back(unit);
-  }
-  return {{"schema", "reprise.units/1"}, {"units", units}};
-}
-
-void PrintListing(const std::vector<UnitListing>& listings) {
-  size_t width = 4;
-  for (const UnitListing& listing : listings)
-    width = std::max(width, listing.id.size());
-  std::printf("%-*s  %-10s  %-8s  %-9s  %s\n", static_cast<int>(width), "unit",
-              "memory", "launch #", "recorded", "launch");
-  for (const UnitListing& listing : listings) {
-    if (!listing.status.ok()) {
-      std::printf("%-*s  unreadable: %s\n", static_cast<int>(width),
-                  listing.id.c_str(),
-                  std::string(listing.status.message()).c_str());
-      continue;
-    }
-    const v1::Unit& unit = listing.manifest;
-    std::printf(
-        "%-*s  %-10s  %-8s  %-9s  %s\n", static_cast<int>(width),
-        listing.id.c_str(),
-        FormatBytes(static_cast<double>(MemoryBytes(unit))).c_str(),
-        absl::StrFormat("%d/%d", unit.provenance().occurrence() + 1,
-                        unit.provenance().occurrence_count())
-            .c_str(),
-        absl::StrFormat("%.3g ms", unit.provenance().duration_ms()).c_str(),
-        DescribeLaunch(unit.launch()).c_str());
-  }
-}
 
 absl::Status VerifyAll(const UnitStore& store,
                        const std::vector<UnitListing>& listings) {
@@ -99,19 +44,19 @@ absl::Status RunUnits(const UnitsOptions& options, CliContext* context) {
   }
   if (options.collect_garbage) {
     ASSIGN_OR_RETURN(const uint64_t freed, store->CollectGarbage());
-    std::printf("freed %s\n", FormatBytes(static_cast<double>(freed)).c_str());
+    std::printf("freed %s\n", FormatBytes(freed).c_str());
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const std::vector<UnitListing> listings, store->List());
   if (options.verify) return VerifyAll(*store, listings);
   if (context->json) {
-    PrintJson(ListingJson(listings));
+    PrintJson({{"schema", "reprise.units/1"}, {"units", ListingsToJson(listings)}});
   } else if (listings.empty()) {
     return absl::NotFoundError(absl::StrCat(
         "the store ", context->settings.Get("store"),
         " is empty; record a unit first: reprise record -- ./application"));
   } else {
-    PrintListing(listings);
+    std::printf("%s", UnitTable(listings).c_str());
   }
   return absl::OkStatus();
 }
@@ -119,8 +64,9 @@ absl::Status RunUnits(const UnitsOptions& options, CliContext* context) {
 absl::Status RunInspect(const std::string& id, CliContext* context) {
   ASSIGN_OR_RETURN(const UnitReader unit, context->OpenUnit(id));
   if (context->json) {
-    ASSIGN_OR_RETURN(const std::string json, UnitJson(unit));
-    std::printf("%s\n", json.c_str());
+    nlohmann::ordered_json json = {{"schema", "reprise.unit/1"}};
+    json.update(UnitToJson(unit.id(), unit.manifest()));
+    PrintJson(json);
   } else {
     std::printf("%s", DescribeUnit(unit).c_str());
   }

@@ -69,15 +69,4 @@ std::string Terminal::Green(const std::string& text) const {
   return color_ ? absl::StrCat("\033[32m", text, "\033[0m") : text;
 }
 
-std::string FormatBytes(double bytes) {
-  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  int unit = 0;
-  while (bytes >= 1024 && unit < 4) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? absl::StrFormat("%.0f B", bytes)
-                   : absl::StrFormat("%.1f %s", bytes, kUnits[unit]);
-}
-
 }  // namespace reprise

@@ -34,9 +34,6 @@ class Terminal {
   std::string last_text_;
 };
 
-// "1.2 GiB", "340 KiB", "12 B".
-std::string FormatBytes(double bytes);
-
 }  // namespace reprise
 
 #endif  // REPRISE_SERVICES_COMMON_TERMINAL_H_

@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "replay/base/file_util.h"
-#include "services/common/terminal.h"
 
 namespace reprise {
 namespace {
@@ -70,7 +69,7 @@ TEST_F(SettingsTest, WrongShapeAndBrokenYamlAreErrors) {
   ProjectFile("device: [cpu]\n");
   EXPECT_THAT(std::string(Load().status().message()),
               HasSubstr("reprise.yaml:1: got a list or map for 'device'"));
-  ProjectFile("device: \"cpu\n");
+  ProjectFile("device: {cpu\n");
   EXPECT_FALSE(Load().ok());
   ProjectFile("just text\n");
   EXPECT_FALSE(Load().ok());
@@ -88,12 +87,6 @@ TEST_F(SettingsTest, NumbersAreCheckedAndSayWhereTheyCameFrom) {
                 "from 0 to 64"));
   ASSERT_TRUE(settings->Set("threads", "8", "flag --threads").ok());
   EXPECT_EQ(*settings->GetInteger("threads", 0, 64), 8);
-}
-
-TEST(TerminalTest, BytesReadWell) {
-  EXPECT_EQ(FormatBytes(12), "12 B");
-  EXPECT_EQ(FormatBytes(1536), "1.5 KiB");
-  EXPECT_EQ(FormatBytes(3.0 * 1024 * 1024 * 1024), "3.0 GiB");
 }
 
 }  // namespace
