@@ -180,15 +180,9 @@ absl::Status Bookkeeping::KeepLink() {
       Append((*input)->images(), &inputs);  // else a linker script
   }
   std::vector<std::string> fresh = Without(made.registered, inputs.registered);
-  if (!command_.relocatable_device_code && !kept_.empty()) {
+  if (!command_.relocatable_device_code && fresh.size() == kept_.size()) {
     // Sources that were compiled and linked at once: their code lies in the
     // program in their order.
-    if (fresh.size() != kept_.size()) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "cannot tell which of ", kept_.size(), " sources ", fresh.size(),
-          " pieces of device code in ", command_.output,
-          " came from; compile each source to an object of its own"));
-    }
     for (size_t i = 0; i < fresh.size(); ++i) {
       RETURN_IF_ERROR(
           registry_->AddImage(fresh[i], kept_[i].unit, architecture_));

@@ -61,8 +61,10 @@ class BuildRegistry {
                        const std::vector<LinkInput>& inputs);
 
   // The units whose code an image is: one, or for a linked image all of its
-  // inputs' units, in order. Inputs that are not known are left out. Empty:
-  // nothing is known of the image. DATA_LOSS: an entry is damaged.
+  // inputs' units, in order. Inputs that are not known are left out. Several
+  // units of device code that is not relocatable: the image is one of them,
+  // which one the kernel tells. Empty: nothing is known of the image.
+  // DATA_LOSS: an entry is damaged.
   absl::StatusOr<std::vector<BuiltUnit>> FindUnits(
       const std::string& image_digest) const;
 
