@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "clang/Basic/Diagnostic.h"
 #include "clang/Basic/DiagnosticOptions.h"
+#include "clang/Basic/LangOptions.h"
 #include "clang/Driver/Compilation.h"
 #include "clang/Driver/Driver.h"
 #include "clang/Driver/Job.h"
@@ -69,6 +70,8 @@ void AdjustForResidence(clang::CompilerInvocation& invocation) {
   codegen.DisableLLVMPasses = true;
   codegen.EmitLLVMUseLists = false;
   codegen.VerifyModule = false;  // verified after the pipeline
+  // Once, when a precompiled header is built, and not in each compile.
+  invocation.getLangOpts().PCHInstantiateTemplates = true;
   clang::DiagnosticOptions& diagnostics = invocation.getDiagnosticOpts();
   diagnostics.IgnoreWarnings = true;
   diagnostics.ShowColors = false;

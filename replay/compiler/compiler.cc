@@ -94,6 +94,7 @@ class Job {
   absl::Status Run();
 
  private:
+  absl::Status WantFrontend(int index);
   absl::StatusOr<std::unique_ptr<llvm::Module>> LoadUnit(int index);
   absl::StatusOr<std::unique_ptr<llvm::Module>> CompileUnit(int index);
   absl::StatusOr<std::unique_ptr<llvm::Module>> LinkUnits();
@@ -124,21 +125,29 @@ class Job {
   llvm::LLVMContext context_;
 };
 
+absl::Status Job::WantFrontend(int index) {
+  if (known_.frontends[index] != nullptr) return absl::OkStatus();
+  // The kernels are in the first translation unit.
+  std::vector<std::string> kernels;
+  if (index == 0)
+    kernels.assign(known_.input.kernels().begin(),
+                   known_.input.kernels().end());
+  ASSIGN_OR_RETURN(known_.frontends[index],
+                   Frontend::Create(known_.input.translation_units(index),
+                                    known_.input.architecture(),
+                                    std::move(kernels), options_.tools));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<llvm::Module>> Job::CompileUnit(int index) {
-  const v1::CompileTranslationUnit& unit =
-      known_.input.translation_units(index);
-  std::unique_ptr<Frontend>& frontend = known_.frontends[index];
-  Note(absl::StrCat("front end on ", unit.main_file()));
-  if (frontend == nullptr) {
-    ASSIGN_OR_RETURN(
-        frontend,
-        Frontend::Create(unit, known_.input.architecture(), options_.tools));
-  }
-  // A precompiled header pays from the second compile on: the recorder, which
+  Note(absl::StrCat("front end on ",
+                    known_.input.translation_units(index).main_file()));
+  RETURN_IF_ERROR(WantFrontend(index));
+  // Precompiled headers pay from the second compile on; the recorder, which
   // compiles once, has no overlays.
-  const bool use_pch = options_.use_pch && !variant_.sources().empty();
+  const bool fast = options_.use_pch && !variant_.sources().empty();
   FrontendResult result =
-      frontend->Compile(variant_.sources(), use_pch, context_);
+      known_.frontends[index]->Compile(variant_.sources(), fast, context_);
   reply_.set_used_pch(reply_.used_pch() || result.used_pch);
   if (result.module == nullptr)
     return absl::InvalidArgumentError(result.diagnostics);
@@ -150,11 +159,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Job::LoadUnit(int index) {
       known_.input.translation_units(index);
   bool edited = unit.ir().empty();
   if (!edited && !variant_.sources().empty()) {
-    if (known_.frontends[index] == nullptr) {
-      ASSIGN_OR_RETURN(
-          known_.frontends[index],
-          Frontend::Create(unit, known_.input.architecture(), options_.tools));
-    }
+    RETURN_IF_ERROR(WantFrontend(index));
     edited = known_.frontends[index]->Reads(variant_.sources());
   }
   if (edited) return CompileUnit(index);

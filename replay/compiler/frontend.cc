@@ -30,6 +30,11 @@ class KernelDescriber : public clang::ASTConsumer {
       kernels_ = DescribeKernels(context, *action_.getCodeGenerator());
   }
 
+  // Asked only where FrontendOpts.SkipFunctionBodies is set.
+  bool shouldSkipFunctionBody(clang::Decl* decl) override {
+    return IsHostOnly(*decl);
+  }
+
  private:
   const clang::CodeGenAction& action_;
   std::vector<v1::CompiledKernelInfo>& kernels_;
@@ -58,35 +63,52 @@ class UnitAction : public clang::EmitLLVMOnlyAction {
   std::vector<v1::CompiledKernelInfo> kernels_;
 };
 
+using InvocationPtr = std::shared_ptr<clang::CompilerInvocation>;
+
+InvocationPtr WithoutHostBodies(const clang::CompilerInvocation& invocation) {
+  auto copy = std::make_shared<clang::CompilerInvocation>(invocation);
+  copy->getFrontendOpts().SkipFunctionBodies = true;
+  return copy;
+}
+
+// One way to compile the unit, with its precompiled headers.
+struct Mode {
+  Mode(InvocationPtr given, const v1::CompileTranslationUnit& unit,
+       const std::string& main_text, const FileSystemPtr& files)
+      : invocation(std::move(given)),
+        prefixes(*invocation, unit.main_file(), main_text, unit.directory(),
+                 files) {}
+  const InvocationPtr invocation;
+  PrefixCache prefixes;
+};
+
 class FrontendImpl : public Frontend {
  public:
   FrontendImpl(const v1::CompileTranslationUnit& unit,
-               std::shared_ptr<clang::CompilerInvocation> invocation,
+               std::vector<std::string> kernels, InvocationPtr invocation,
                FileSystemPtr files, std::string main_text)
       : unit_(unit),
-        invocation_(std::move(invocation)),
+        kernels_(std::move(kernels)),
         files_(std::move(files)),
         main_text_(std::move(main_text)),
-        prefixes_(*invocation_, unit.main_file(), main_text_, unit.directory(),
-                  files_) {
+        everything_(invocation, unit, main_text_, files_),
+        device_only_(WithoutHostBodies(*invocation), unit, main_text_, files_),
+        // Names of static symbols depend on what the host uses under rdc.
+        try_device_only_(!kernels_.empty() &&
+                         !invocation->getLangOpts().GPURelocatableDeviceCode) {
     for (const v1::CompileFile& file : unit.files())
       paths_.insert(CleanPath(file.path(), unit.directory()));
   }
 
-  FrontendResult Compile(const Overlays& overlays, bool use_pch,
+  FrontendResult Compile(const Overlays& overlays, bool fast,
                          llvm::LLVMContext& context) override {
-    auto invocation = std::make_shared<clang::CompilerInvocation>(*invocation_);
-    FileSystemPtr files = AddOverlays(files_, unit_.directory(), overlays);
-    FrontendResult result;
-    const PrefixPch* prefix = use_pch ? prefixes_.Find(overlays) : nullptr;
-    const std::unique_ptr<llvm::MemoryBuffer> main_text =
-        llvm::MemoryBuffer::getMemBuffer(MainText(overlays));
-    if (prefix != nullptr) {
-      prefix->Use(*invocation, files, main_text.get());
-      result.used_pch = true;
+    if (fast && try_device_only_) {
+      FrontendResult result = CompileIn(device_only_, overlays, fast, context);
+      if (result.module != nullptr && HasKernels(*result.module)) return result;
+      // Sources without errors: these kernels need the host's code, always.
+      if (result.module != nullptr) try_device_only_ = false;
     }
-    Run(std::move(invocation), std::move(files), context, result);
-    return result;
+    return CompileIn(everything_, overlays, fast, context);
   }
 
   bool Reads(const Overlays& overlays) const override {
@@ -99,6 +121,31 @@ class FrontendImpl : public Frontend {
   }
 
  private:
+  bool HasKernels(const llvm::Module& module) const {
+    for (const std::string& kernel : kernels_) {
+      const llvm::Function* function = module.getFunction(kernel);
+      if (function == nullptr || function->isDeclaration()) return false;
+    }
+    return true;
+  }
+
+  FrontendResult CompileIn(Mode& mode, const Overlays& overlays, bool use_pch,
+                           llvm::LLVMContext& context) {
+    auto invocation =
+        std::make_shared<clang::CompilerInvocation>(*mode.invocation);
+    FileSystemPtr files = AddOverlays(files_, unit_.directory(), overlays);
+    FrontendResult result;
+    const PrefixPch* prefix = use_pch ? mode.prefixes.Find(overlays) : nullptr;
+    const std::unique_ptr<llvm::MemoryBuffer> main_text =
+        llvm::MemoryBuffer::getMemBuffer(MainText(overlays));
+    if (prefix != nullptr) {
+      prefix->Use(*invocation, files, main_text.get());
+      result.used_pch = true;
+    }
+    Run(std::move(invocation), std::move(files), context, result);
+    return result;
+  }
+
   const std::string& MainText(const Overlays& overlays) const {
     const std::string main = CleanPath(unit_.main_file(), unit_.directory());
     for (const v1::SourceOverlay& overlay : overlays) {
@@ -108,9 +155,8 @@ class FrontendImpl : public Frontend {
     return main_text_;
   }
 
-  static void Run(std::shared_ptr<clang::CompilerInvocation> invocation,
-                  FileSystemPtr files, llvm::LLVMContext& context,
-                  FrontendResult& result) {
+  static void Run(InvocationPtr invocation, FileSystemPtr files,
+                  llvm::LLVMContext& context, FrontendResult& result) {
     llvm::raw_string_ostream stream(result.diagnostics);
     clang::CompilerInstance instance(std::move(invocation));
     clang::TextDiagnosticPrinter printer(stream, instance.getDiagnosticOpts());
@@ -126,10 +172,12 @@ class FrontendImpl : public Frontend {
   }
 
   const v1::CompileTranslationUnit& unit_;
-  const std::shared_ptr<clang::CompilerInvocation> invocation_;
+  const std::vector<std::string> kernels_;
   const FileSystemPtr files_;
   const std::string main_text_;
-  PrefixCache prefixes_;
+  Mode everything_;
+  Mode device_only_;
+  bool try_device_only_;
   llvm::StringSet<> paths_;  // of the closure, clean
 };
 
@@ -137,7 +185,7 @@ class FrontendImpl : public Frontend {
 
 absl::StatusOr<std::unique_ptr<Frontend>> Frontend::Create(
     const v1::CompileTranslationUnit& unit, const std::string& architecture,
-    const Toolchain& tools) {
+    std::vector<std::string> kernels, const Toolchain& tools) {
   ASSIGN_OR_RETURN(
       std::shared_ptr<clang::CompilerInvocation> invocation,
       CreateDeviceInvocation(unit, architecture, tools,
@@ -148,8 +196,8 @@ absl::StatusOr<std::unique_ptr<Frontend>> Frontend::Create(
     return absl::InvalidArgumentError(absl::StrCat(
         "cannot read ", unit.main_file(), ": ", main.getError().message()));
   }
-  return std::make_unique<FrontendImpl>(unit, std::move(invocation),
-                                        std::move(files),
+  return std::make_unique<FrontendImpl>(unit, std::move(kernels),
+                                        std::move(invocation), std::move(files),
                                         (*main)->getBuffer().str());
 }
 

@@ -6,6 +6,11 @@
 // prefix, built from the unmodified source when first wanted and kept in
 // memory; where none can be built they compile without.
 //
+// Variants also do without the bodies of host functions, as long as the kernels
+// that are wanted come out: a kernel template may be instantiated by host code
+// alone, and then everything is compiled. A variant is rejected only by a
+// compile of everything.
+//
 // Not thread-safe. The CompileTranslationUnit is borrowed and must outlive it.
 #ifndef REPRISE_REPLAY_COMPILER_FRONTEND_H_
 #define REPRISE_REPLAY_COMPILER_FRONTEND_H_
@@ -36,15 +41,19 @@ class Frontend {
   // INVALID_ARGUMENT: the arguments make no device compile; the message holds
   // what Clang's driver says. FAILED_PRECONDITION: this machine lacks Clang's
   // headers or a CUDA toolkit.
+  //
+  // `kernels` are those that must come out; empty: unknown, so that everything
+  // is compiled always.
   static absl::StatusOr<std::unique_ptr<Frontend>> Create(
       const v1::CompileTranslationUnit& unit, const std::string& architecture,
-      const Toolchain& tools);
+      std::vector<std::string> kernels, const Toolchain& tools);
   virtual ~Frontend() = default;
 
   using Overlays = google::protobuf::RepeatedPtrField<v1::SourceOverlay>;
 
-  // Compiles with the overlays in place. With `use_pch` false, from scratch.
-  virtual FrontendResult Compile(const Overlays& overlays, bool use_pch,
+  // Compiles with the overlays in place. With `fast` false, everything and from
+  // scratch.
+  virtual FrontendResult Compile(const Overlays& overlays, bool fast,
                                  llvm::LLVMContext& context) = 0;
 
   // Whether this translation unit may read one of the files: true where that

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "clang/AST/Attr.h"
+#include "clang/AST/Decl.h"
 #include "clang/Basic/DiagnosticOptions.h"
 #include "clang/Basic/SourceManager.h"
 #include "clang/Frontend/CompilerInstance.h"
@@ -10,6 +12,7 @@
 #include "clang/Lex/Lexer.h"
 #include "clang/Lex/PPCallbacks.h"
 #include "clang/Lex/PreprocessorOptions.h"
+#include "clang/Sema/Sema.h"
 #include "clang/Serialization/ObjectFilePCHContainerReader.h"
 
 namespace reprise {
@@ -56,16 +59,29 @@ class RecordingCallbacks : public clang::PreambleCallbacks {
       : directory_(std::move(directory)) {}
 
   void BeforeExecute(clang::CompilerInstance& instance) override {
-    sources_ = &instance.getSourceManager();
+    instance_ = &instance;
   }
   std::unique_ptr<clang::PPCallbacks> createPPCallbacks() override {
-    return std::make_unique<IncludeRecorder>(*sources_, directory_, includes_);
+    return std::make_unique<IncludeRecorder>(instance_->getSourceManager(),
+                                             directory_, includes_);
+  }
+  // A compile that uses the prefix would read every function of these lists
+  // back in, which is most of its time, to look for errors in functions that
+  // the unmodified unit was compiled from already, and for warnings that are
+  // off.
+  void HandleTopLevelDecl(clang::DeclGroupRef) override {
+    clang::Sema& sema = instance_->getSema();
+    sema.DeclsToCheckForDeferredDiags.clear();
+    sema.UnusedFileScopedDecls = {};
+  }
+  bool shouldSkipFunctionBody(clang::Decl* decl) override {
+    return IsHostOnly(*decl);
   }
   llvm::StringMap<size_t> TakeIncludes() { return std::move(includes_); }
 
  private:
   const std::string directory_;
-  const clang::SourceManager* sources_ = nullptr;
+  clang::CompilerInstance* instance_ = nullptr;
   llvm::StringMap<size_t> includes_;
 };
 
@@ -76,6 +92,12 @@ size_t CommonPrefix(const std::string& a, const std::string& b) {
 }
 
 }  // namespace
+
+bool IsHostOnly(clang::Decl& decl) {
+  const clang::FunctionDecl* function = decl.getAsFunction();
+  return function != nullptr && !function->hasAttr<clang::CUDADeviceAttr>() &&
+         !function->hasAttr<clang::CUDAGlobalAttr>();
+}
 
 std::unique_ptr<PrefixPch> PrefixPch::Build(
     const clang::CompilerInvocation& invocation, const std::string& main_text,

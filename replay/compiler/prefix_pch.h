@@ -22,11 +22,17 @@
 #include "replay/compiler/main_file_outline.h"
 #include "replay/compiler/source_files.h"
 
+namespace clang {
+class Decl;
+}
+
 namespace reprise {
 
 class PrefixPch {
  public:
-  // Null where the prefix does not compile by itself.
+  // Null where the prefix does not compile by itself. With
+  // FrontendOpts.SkipFunctionBodies in the invocation, bodies of host functions
+  // are left out.
   static std::unique_ptr<PrefixPch> Build(
       const clang::CompilerInvocation& invocation, const std::string& main_text,
       size_t cut, const std::string& directory, FileSystemPtr files);
@@ -55,6 +61,10 @@ class PrefixPch {
   const clang::PrecompiledPreamble preamble_;
   const llvm::StringMap<size_t> includes_;
 };
+
+// Whether a device compile can do without the function's body: nothing that
+// runs on the device calls a function that is for the host alone.
+bool IsHostOnly(clang::Decl& decl);
 
 class PrefixCache {
  public:
