@@ -63,7 +63,7 @@ constexpr apps::Tolerance kTolerance{1e-5, 1e-5};
 int main(int argc, char** argv) {
   const apps::Options options =
       apps::ParseOptions(argc, argv, "global_addresses",
-                         {int64_t{1} << 24, 40000, int64_t{1} << 28,
+                         {int64_t{1} << 25, 40000, int64_t{1} << 28,
                           "elements of the largest channel"});
   const int count = static_cast<int>(options.size);
   const int other_count = (count + 1) / 2;

@@ -122,7 +122,7 @@ constexpr apps::Tolerance kTolerance{5e-6, 1e-6};
 
 int main(int argc, char** argv) {
   const apps::Options options = apps::ParseOptions(
-      argc, argv, "lattice_qcd", {32, 6, 64, "edge of the lattice"});
+      argc, argv, "lattice_qcd", {40, 6, 64, "edge of the lattice"});
   const int edge = static_cast<int>(options.size + options.size % 2);
   const int volume = edge * edge * edge * edge;
   std::vector<ColourMatrix> links(static_cast<size_t>(volume) * 4);

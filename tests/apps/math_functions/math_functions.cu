@@ -160,7 +160,7 @@ struct DeviceArguments {
 int main(int argc, char** argv) {
   const apps::Options options = apps::ParseOptions(
       argc, argv, "math_functions",
-      {1 << 18, 700, 1 << 24, "number of arguments per function"});
+      {1 << 20, 700, 1 << 24, "number of arguments per function"});
   const int count = static_cast<int>(options.size);
   const Arguments<float> floats(count);
   const Arguments<double> doubles(count);

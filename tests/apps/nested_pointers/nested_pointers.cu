@@ -6,7 +6,7 @@
 
 constexpr int kBlock = 256;
 constexpr int kMinLength = 500;
-constexpr int kMaxLength = 20000;
+constexpr int kMaxLength = 40000;
 
 struct Ragged {
   float** rows;
@@ -47,12 +47,15 @@ Rows Smooth(const Rows& rows) {
   for (size_t r = 0; r < rows.size(); ++r) {
     const std::vector<float>& above = rows[(r + rows.size() - 1) % rows.size()];
     const std::vector<float>& below = rows[(r + 1) % rows.size()];
-    for (size_t c = 0; c < rows[r].size(); ++c) {
-      float sum = 2.0f * rows[r][c];
-      if (c < above.size()) sum += above[c];
-      if (c < below.size()) sum += below[c];
-      result[r].push_back(0.25f * sum);
-    }
+    const size_t length = rows[r].size();
+    std::vector<float>& sum = result[r];
+    sum.resize(length);
+    for (size_t c = 0; c < length; ++c) sum[c] = 2.0f * rows[r][c];
+    for (size_t c = 0; c < std::min(length, above.size()); ++c)
+      sum[c] += above[c];
+    for (size_t c = 0; c < std::min(length, below.size()); ++c)
+      sum[c] += below[c];
+    for (float& value : sum) value *= 0.25f;
   }
   return result;
 }
@@ -62,7 +65,7 @@ constexpr apps::Tolerance kTolerance = apps::kExact;
 
 int main(int argc, char** argv) {
   const apps::Options options = apps::ParseOptions(
-      argc, argv, "nested_pointers", {2048, 24, 16384, "number of rows"});
+      argc, argv, "nested_pointers", {3072, 24, 16384, "number of rows"});
   const int row_count = static_cast<int>(options.size);
   const int max_length = options.small ? 2 * kMinLength : kMaxLength;
 

@@ -24,7 +24,7 @@ constexpr apps::Tolerance kTolerance{2e-4, 1e-4};
 
 int main(int argc, char** argv) {
   const apps::Options options = apps::ParseOptions(
-      argc, argv, "rdc", {1 << 20, 2003, 1 << 28, "number of particles"});
+      argc, argv, "rdc", {1 << 21, 2003, 1 << 28, "number of particles"});
   const int count = static_cast<int>(options.size);
   const float time_step = 0.01f;
   const float kick = 0.125f;

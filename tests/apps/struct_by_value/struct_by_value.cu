@@ -100,7 +100,7 @@ long long ManyParametersSum(int iteration) {
 int main(int argc, char** argv) {
   const apps::Options options = apps::ParseOptions(
       argc, argv, "struct_by_value",
-      {int64_t{1} << 22, 5003, int64_t{1} << 28, "number of results"});
+      {int64_t{1} << 23, 5003, int64_t{1} << 28, "number of results"});
   const int count = static_cast<int>(options.size);
   constexpr int kStride = 2;
   std::vector<int> data =

@@ -138,7 +138,7 @@ void CheckWarp(size_t warp, const int* values, const Report& report,
 int main(int argc, char** argv) {
   const apps::Options options = apps::ParseOptions(
       argc, argv, "warp_votes",
-      {int64_t{1} << 22, 4800, int64_t{1} << 26, "number of elements"});
+      {int64_t{1} << 24, 4800, int64_t{1} << 26, "number of elements"});
   const int blocks = apps::BlocksFor(options.size, kFull);
   const int count = blocks * kFull;
   const int ragged_blocks = count / kRagged;
