@@ -54,8 +54,8 @@ using ThreadEntry = void (*)(const BlockContext* context, const char* arguments,
 // on. The executor refuses a launch that breaks it.
 struct KernelFacts {
   uint32_t version;
-  uint32_t block[3];       // compiled in; 0: any
-  uint32_t grid_limit[3];  // largest grid; 0: any
+  uint32_t block[3];  // compiled in; 0: any
+  uint32_t grid[3];   // compiled in; 0: any
   uint32_t static_shared_bytes;
   uint32_t argument_bytes;
   uint32_t max_threads_per_block;  // 0: no bound stated

@@ -16,6 +16,7 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
+#include "absl/strings/str_cat.h"
 #include "replay/device/cpu/abi.h"
 #include "replay/device/cpu/lowering/intrinsics.h"
 #include "replay/device/cpu/lowering/passes.h"
@@ -278,8 +279,9 @@ bool CallsAny(const Function& function, bool (*predicate)(StringRef)) {
 }
 
 bool IsExit(StringRef name) { return name == "llvm.nvvm.exit"; }
-bool NeedsThread(StringRef name) {
-  return name == "__reprise_current_thread" || name == "__reprise_is_space";
+// A fault report names the thread where these are reached.
+bool NamesThread(StringRef name) {
+  return name == "__reprise_trap" || name == "__reprise_assert_fail";
 }
 
 // A function that stays out of line asks the runtime which thread it runs for.
@@ -432,59 +434,77 @@ void CleanUp(Function& function) {
   passes.Run(function, cleanup);
 }
 
+namespace {
+
+std::vector<Function*> OutOfLineFunctions(const LoweringState& state) {
+  std::vector<Function*> functions;
+  for (Function& function : state.module) {
+    if (!function.isDeclaration() && !IsKernelFunction(state, function)) {
+      functions.push_back(&function);
+    }
+  }
+  return functions;
+}
+
+// Variables that code outside of kernels names lie at one place for all.
+struct CommonShared {
+  VariableOffsets offsets;
+  uint32_t bytes = 0;
+};
+
+void BuildThreadFunction(LoweringState& state, KernelState& kernel,
+                         const CommonShared& common) {
+  Function* old = kernel.function;
+  bool reaches_common = false;
+  for (Function* function : ReachableFrom(*old)) {
+    const bool own = function == old;
+    if (!own && !SharedUses(state, *function).empty()) reaches_common = true;
+    kernel.uses_fibers |= CallsAny(*function, NeedsFibers) ||
+                          (!own && CallsAny(*function, IsExit));
+    kernel.needs_current_thread |= CallsAny(*function, NamesThread) ||
+                                   (!own && UsesThread(state, *function));
+  }
+  VariableOffsets offsets = common.offsets;
+  const auto uses = SharedUses(state, *old);
+  for (GlobalVariable* variable : uses) {
+    reaches_common |= common.offsets.contains(variable);
+  }
+  uint32_t bytes = reaches_common ? common.bytes : 0;
+  for (GlobalVariable* variable : uses) Place(*variable, offsets, &bytes);
+  kernel.info.set_static_shared_bytes(bytes);
+  kernel.info.set_has_barriers(kernel.uses_fibers);
+  for (Argument& argument : old->args()) {
+    kernel.by_value.push_back(
+        argument.hasByValAttr() ? argument.getParamByValType() : nullptr);
+  }
+  ThreadValues values;
+  kernel.thread = MakeThreadFunction(kernel, &values);
+  UseKnownLaunch(state.options.launch, state.module.getContext(), &values);
+  ReplaceExits(*kernel.thread, true);
+  ReplaceShared(state, *kernel.thread, values, offsets,
+                &*kernel.thread->getEntryBlock().getFirstInsertionPt());
+  ReplaceRegisters(*kernel.thread, values, bytes);
+  CopyWrittenParameters(kernel, kernel.by_value);
+  CleanUp(*kernel.thread);
+}
+
+}  // namespace
+
 absl::Status BuildThreadFunctions(LoweringState& state) {
   InlineDeviceFunctions(state);
+  for (KernelState& kernel : state.kernels) CleanUp(*kernel.function);
   llvm::SmallVector<llvm::Constant*, 8> shared(state.shared_variables.begin(),
                                                state.shared_variables.end());
   llvm::convertUsersOfConstantsToInstructions(shared);
-  std::vector<Function*> out_of_line;
-  for (Function& function : state.module) {
-    if (!function.isDeclaration() && !IsKernelFunction(state, function)) {
-      out_of_line.push_back(&function);
-    }
-  }
-  // Variables that code outside of kernels names lie at one place for all.
-  VariableOffsets common;
-  uint32_t common_bytes = 0;
+  const std::vector<Function*> out_of_line = OutOfLineFunctions(state);
+  CommonShared common;
   for (Function* function : out_of_line) {
     for (GlobalVariable* variable : SharedUses(state, *function)) {
-      Place(*variable, common, &common_bytes);
+      Place(*variable, common.offsets, &common.bytes);
     }
   }
   for (KernelState& kernel : state.kernels) {
-    CleanUp(*kernel.function);
-    bool reaches_common = false;
-    for (Function* function : ReachableFrom(*kernel.function)) {
-      const bool own = function == kernel.function;
-      if (!own && !SharedUses(state, *function).empty()) reaches_common = true;
-      kernel.uses_fibers |= CallsAny(*function, NeedsFibers) ||
-                            (!own && CallsAny(*function, IsExit));
-      kernel.needs_current_thread |= CallsAny(*function, NeedsThread) ||
-                                     (!own && UsesThread(state, *function));
-    }
-    VariableOffsets offsets = common;
-    const auto uses = SharedUses(state, *kernel.function);
-    for (GlobalVariable* variable : uses)
-      reaches_common |= common.contains(variable);
-    uint32_t bytes = reaches_common ? common_bytes : 0;
-    for (GlobalVariable* variable : uses) Place(*variable, offsets, &bytes);
-    kernel.info.set_static_shared_bytes(bytes);
-    kernel.info.set_has_barriers(kernel.uses_fibers);
-
-    for (Argument& argument : kernel.function->args()) {
-      kernel.by_value.push_back(
-          argument.hasByValAttr() ? argument.getParamByValType() : nullptr);
-    }
-    ThreadValues values;
-    kernel.thread = MakeThreadFunction(kernel, &values);
-    UseKnownLaunch(state.options.launch, state.module.getContext(), &values);
-    ReplaceExits(*kernel.thread, true);
-    ReplaceShared(state, *kernel.thread, values, offsets,
-                  &*kernel.thread->getEntryBlock().getFirstInsertionPt());
-    ReplaceRegisters(*kernel.thread, values, bytes);
-    CopyWrittenParameters(kernel, kernel.by_value);
-    CleanUp(*kernel.thread);
-    kernel.function->deleteBody();
+    BuildThreadFunction(state, kernel, common);
   }
   for (Function* function : out_of_line) {
     ReplaceExits(*function, false);
@@ -492,9 +512,19 @@ absl::Status BuildThreadFunctions(LoweringState& state) {
     const ThreadValues values = ValuesOutOfLine(*function);
     Instruction* at =
         llvm::cast<Instruction>(values.dynamic_shared)->getNextNode();
-    ReplaceShared(state, *function, values, common, at);
-    ReplaceRegisters(*function, values, common_bytes);
+    ReplaceShared(state, *function, values, common.offsets, at);
+    ReplaceRegisters(*function, values, common.bytes);
   }
+  for (GlobalVariable* variable : state.shared_variables) {
+    variable->removeDeadConstantUsers();
+    if (!variable->use_empty()) {
+      return absl::InternalError(absl::StrCat("shared variable ",
+                                              variable->getName().str(),
+                                              " is used outside of functions"));
+    }
+    variable->eraseFromParent();
+  }
+  state.shared_variables.clear();
   return absl::OkStatus();
 }
 

@@ -1,0 +1,256 @@
+#include "replay/device/cpu/runtime/grid.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "replay/base/check.h"
+#include "replay/device/cpu/runtime/block_threads.h"
+#include "replay/device/cpu/runtime/device_printf.h"
+#include "replay/device/cpu/runtime/fault.h"
+#include "replay/device/cpu/runtime/fiber.h"
+#include "replay/device/cpu/runtime/host_thread.h"
+
+namespace reprise::cpu {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+// Waiting briefly before sleeping saves the wake-up between launches that
+// follow each other.
+constexpr int kSpins = 2000;
+// Guard pages of fiber stacks take two mappings each, of which a process may
+// have 65530.
+constexpr int kMaxFiberMappings = 50000;
+constexpr int kHelperBits = 16;
+
+uint64_t RoundUp(uint64_t value, uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+double NowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1e9 + now.tv_nsec;
+}
+
+int AvailableProcessors() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+// Shared memory of one block, between two guard pages; its end lies against
+// the second.
+class SharedBuffer {
+ public:
+  ~SharedBuffer() {
+    if (memory_ != nullptr) munmap(memory_, bytes_);
+  }
+  char* Reserve(uint64_t static_bytes, uint64_t dynamic_bytes) {
+    const uint64_t used = RoundUp(static_bytes, kSharedAlignment) +
+                          RoundUp(dynamic_bytes, kSharedAlignment);
+    const uint64_t inner = RoundUp(used + kReservedSharedBytes, kPageBytes);
+    if (inner + 2 * kPageBytes != bytes_) Map(inner);
+    return memory_ + bytes_ - kPageBytes - used;
+  }
+  uint64_t begin() const { return reinterpret_cast<uint64_t>(memory_); }
+  uint64_t end() const { return begin() + bytes_; }
+
+ private:
+  void Map(uint64_t inner) {
+    if (memory_ != nullptr) munmap(memory_, bytes_);
+    bytes_ = inner + 2 * kPageBytes;
+    void* memory = mmap(nullptr, bytes_, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(memory != MAP_FAILED);
+    memory_ = static_cast<char*>(memory);
+    CHECK(mprotect(memory_ + kPageBytes, inner, PROT_READ | PROT_WRITE) == 0);
+  }
+  char* memory_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+class GridRunnerImpl : public GridRunner {
+ public:
+  explicit GridRunnerImpl(int threads);
+  ~GridRunnerImpl() override;
+  int threads() const override { return static_cast<int>(workers_.size()); }
+  GridResult Run(const GridLaunch& launch) override;
+
+ private:
+  // What one host thread keeps between launches.
+  struct Worker {
+    SharedBuffer shared;
+    PrintfBuffer printf_buffer;
+    std::unique_ptr<BlockThreads> fibers;
+  };
+
+  void WorkerMain(int index);
+  void RunBlocks(int index);
+  void WaitForLaunch(uint64_t seen);
+
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::thread> pool_;  // workers 1..; worker 0 is the caller
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  // Number of the launch, shifted by kHelperBits, and how many helpers it
+  // wants: read together, so that a late waker never mixes two launches.
+  std::atomic<uint64_t> generation_{0};
+  std::atomic<int> helpers_running_{0};
+  std::atomic<bool> stop_{false};
+
+  const GridLaunch* launch_ = nullptr;
+  uint64_t block_count_ = 0;
+  uint64_t chunk_ = 1;
+  std::atomic<uint64_t> next_block_{0};
+};
+
+GridRunnerImpl::GridRunnerImpl(int threads) {
+  for (int i = 0; i < threads; ++i) {
+    workers_.push_back(std::make_unique<Worker>());
+  }
+  UseFaultStack();
+  for (int i = 1; i < threads; ++i) {
+    pool_.emplace_back([this, i] { WorkerMain(i); });
+  }
+}
+
+GridRunnerImpl::~GridRunnerImpl() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+    generation_ += uint64_t{1} << kHelperBits;
+  }
+  wake_.notify_all();
+  for (std::thread& thread : pool_) thread.join();
+}
+
+void GridRunnerImpl::WaitForLaunch(uint64_t seen) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (generation_.load(std::memory_order_acquire) != seen) return;
+    __builtin_ia32_pause();
+  }
+  std::unique_lock<std::mutex> lock(mutex_);
+  wake_.wait(lock, [&] { return generation_.load() != seen; });
+}
+
+void GridRunnerImpl::WorkerMain(int index) {
+  UseFaultStack();
+  uint64_t seen = 0;
+  while (true) {
+    WaitForLaunch(seen);
+    if (stop_) return;
+    seen = generation_.load();
+    if (static_cast<uint64_t>(index) <= (seen & ((1 << kHelperBits) - 1))) {
+      RunBlocks(index);
+      helpers_running_.fetch_sub(1, std::memory_order_acq_rel);
+    }
+  }
+}
+
+void GridRunnerImpl::RunBlocks(int index) {
+  const GridLaunch& launch = *launch_;
+  Worker& worker = *workers_[index];
+  HostThread& host = CurrentHostThread();
+  host.printf_buffer = &worker.printf_buffer;
+  host.shadow = launch.shadow;
+  if (launch.uses_fibers && worker.fibers == nullptr) {
+    worker.fibers = std::make_unique<BlockThreads>(host);
+  }
+  host.threads = worker.fibers.get();
+  BlockContext context = {};
+  std::memcpy(context.grid, launch.grid, sizeof(context.grid));
+  std::memcpy(context.block_dim, launch.block, sizeof(context.block_dim));
+  context.dynamic_shared_bytes = launch.dynamic_shared_bytes;
+  context.shared = worker.shared.Reserve(launch.static_shared_bytes,
+                                         launch.dynamic_shared_bytes);
+  const uint64_t static_bytes =
+      RoundUp(launch.static_shared_bytes, kSharedAlignment);
+  context.dynamic_shared = context.shared + static_bytes;
+  host.shared_begin = worker.shared.begin();
+  host.shared_end = worker.shared.end();
+  host.current = nullptr;
+  host.block = &context;
+  while (true) {
+    const uint64_t first = next_block_.fetch_add(chunk_);
+    if (first >= block_count_) break;
+    const uint64_t last = std::min(first + chunk_, block_count_);
+    context.block[0] = first % launch.grid[0];
+    context.block[1] = first / launch.grid[0] % launch.grid[1];
+    context.block[2] = first / launch.grid[0] / launch.grid[1];
+    for (uint64_t block = first; block < last; ++block) {
+      host.linear_block = block;
+      if (launch.poison_shared) {
+        std::memset(context.shared, launch.poison_byte,
+                    static_bytes + launch.dynamic_shared_bytes);
+      }
+      launch.entry(&context, launch.arguments);
+      if (++context.block[0] < launch.grid[0]) continue;
+      context.block[0] = 0;
+      if (++context.block[1] < launch.grid[1]) continue;
+      context.block[1] = 0;
+      ++context.block[2];
+    }
+  }
+  host.block = nullptr;
+  host.current = nullptr;
+}
+
+GridResult GridRunnerImpl::Run(const GridLaunch& launch) {
+  launch_ = &launch;
+  block_count_ = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+  int used = launch.shadow != nullptr ? 1 : threads();
+  if (launch.uses_fibers) {
+    const int per_worker =
+        2 * launch.block[0] * launch.block[1] * launch.block[2];
+    used = std::clamp(kMaxFiberMappings / per_worker, 1, used);
+  }
+  used = static_cast<int>(std::min<uint64_t>(used, block_count_));
+  // Small enough to even out, large enough not to fight over the counter.
+  chunk_ = std::clamp<uint64_t>(block_count_ / (uint64_t(used) * 16), 1, 1024);
+  next_block_ = 0;
+  std::vector<PrintfBuffer*> buffers;
+  for (auto& worker : workers_) {
+    worker->printf_buffer.Clear();
+    buffers.push_back(&worker->printf_buffer);
+  }
+  helpers_running_ = used - 1;
+  GridResult result;
+  const double start = NowNs();
+  if (used > 1) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      const uint64_t number = (generation_ >> kHelperBits) + 1;
+      generation_ = (number << kHelperBits) | (used - 1);
+    }
+    wake_.notify_all();
+  }
+  RunBlocks(0);
+  for (int spins = 0; helpers_running_.load(std::memory_order_acquire) > 0;) {
+    if (++spins < kSpins) {
+      __builtin_ia32_pause();
+    } else {
+      sched_yield();
+    }
+  }
+  result.duration_ns = NowNs() - start;
+  result.printf_output = PrintfBuffer::Merge(buffers, kPrintfLimitBytes);
+  return result;
+}
+
+}  // namespace
+
+std::unique_ptr<GridRunner> GridRunner::Create(int threads) {
+  if (threads <= 0) threads = AvailableProcessors();
+  return std::make_unique<GridRunnerImpl>(threads);
+}
+
+}  // namespace reprise::cpu
