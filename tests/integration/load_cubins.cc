@@ -18,9 +18,17 @@
 
 namespace {
 
+// False, with a message, where the driver is too old to have the function.
 template <typename Function>
-Function Resolve(void* driver, const char* name) {
-  return reinterpret_cast<Function>(dlsym(driver, name));
+bool Resolve(void* driver, const char* name, Function* function) {
+  *function = reinterpret_cast<Function>(dlsym(driver, name));
+  if (*function == nullptr) {
+    std::fprintf(stderr,
+                 "load_cubins: this CUDA driver has no %s, expected one for "
+                 "CUDA 12.4 or newer\n",
+                 name);
+  }
+  return *function != nullptr;
 }
 
 struct Driver {
@@ -45,26 +53,19 @@ bool Open(Driver* driver) {
                  dlerror());
     return false;
   }
-  driver->init = Resolve<decltype(driver->init)>(library, "cuInit");
-  driver->device_get =
-      Resolve<decltype(driver->device_get)>(library, "cuDeviceGet");
-  driver->device_name =
-      Resolve<decltype(driver->device_name)>(library, "cuDeviceGetName");
-  driver->retain =
-      Resolve<decltype(driver->retain)>(library, "cuDevicePrimaryCtxRetain");
-  driver->set_current =
-      Resolve<decltype(driver->set_current)>(library, "cuCtxSetCurrent");
-  driver->load = Resolve<decltype(driver->load)>(library, "cuModuleLoadData");
-  driver->unload = Resolve<decltype(driver->unload)>(library, "cuModuleUnload");
-  driver->count =
-      Resolve<decltype(driver->count)>(library, "cuModuleGetFunctionCount");
-  driver->enumerate = Resolve<decltype(driver->enumerate)>(
-      library, "cuModuleEnumerateFunctions");
-  driver->name = Resolve<decltype(driver->name)>(library, "cuFuncGetName");
-  driver->attribute =
-      Resolve<decltype(driver->attribute)>(library, "cuFuncGetAttribute");
-  driver->error_string =
-      Resolve<decltype(driver->error_string)>(library, "cuGetErrorString");
+  if (!Resolve(library, "cuInit", &driver->init) ||
+      !Resolve(library, "cuDeviceGet", &driver->device_get) ||
+      !Resolve(library, "cuDeviceGetName", &driver->device_name) ||
+      !Resolve(library, "cuDevicePrimaryCtxRetain", &driver->retain) ||
+      !Resolve(library, "cuCtxSetCurrent", &driver->set_current) ||
+      !Resolve(library, "cuModuleLoadData", &driver->load) ||
+      !Resolve(library, "cuModuleUnload", &driver->unload) ||
+      !Resolve(library, "cuModuleGetFunctionCount", &driver->count) ||
+      !Resolve(library, "cuModuleEnumerateFunctions", &driver->enumerate) ||
+      !Resolve(library, "cuFuncGetName", &driver->name) ||
+      !Resolve(library, "cuFuncGetAttribute", &driver->attribute) ||
+      !Resolve(library, "cuGetErrorString", &driver->error_string))
+    return false;
   CUdevice device;
   CUcontext context;
   char name[256] = "";
