@@ -26,11 +26,13 @@ target_compile_options(reprise_flags INTERFACE -Wall -Wextra -Wno-unused-paramet
 target_link_options(reprise_flags INTERFACE -fuse-ld=lld -Wl,--gc-sections -Wl,--as-needed)
 target_compile_options(reprise_flags INTERFACE -ffunction-sections -fdata-sections)
 if(REPRISE_SANITIZER STREQUAL "asan")
-  target_compile_options(reprise_flags INTERFACE -fsanitize=address,undefined -fno-sanitize=vptr,function
+  # fuzzer-no-link: the coverage that fuzzers steer by.
+  target_compile_options(reprise_flags INTERFACE -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize=vptr,function
     -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
   target_link_options(reprise_flags INTERFACE -fsanitize=address,undefined)
 elseif(REPRISE_SANITIZER STREQUAL "tsan")
-  target_compile_options(reprise_flags INTERFACE -fsanitize=thread -g1)
+  # Under that macro protobuf's map fields get members that Debian's libprotobuf does not have.
+  target_compile_options(reprise_flags INTERFACE -fsanitize=thread -U__SANITIZE_THREAD__ -g1)
   target_link_options(reprise_flags INTERFACE -fsanitize=thread)
 endif()
 
