@@ -109,7 +109,7 @@ class Bench:
             return False
         kernel_ms = float(timed.group(1))
         low, high = KERNEL_MS_TARGET
-        self.add(f"apps.{name}.kernel_ms", kernel_ms, "ms", f"{low} to {high}", f"{COMMAND} {name}")
+        self.add(f"apps.{name}.kernel_ms", kernel_ms, "ms", f"{low:g} to {high:g}", f"{COMMAND} {name}")
         self.add(f"apps.{name}.whole_program_ms", round(whole_ms, 1), "ms", f"<= {WHOLE_PROGRAM_MS_TARGET:.0f}",
                  f"{COMMAND} {name}")
         missed = [] if low <= kernel_ms <= high else ["kernel_ms"]
