@@ -136,6 +136,8 @@ uint32_t __reprise_redux(uint32_t mask, uint32_t mode, uint32_t value,
                          const char* site);
 uint32_t __reprise_activemask(const char* site);
 uint64_t __reprise_elect(uint32_t mask, const char* site);
+// The running block's BlockContext::shared.
+char* __reprise_shared_base();
 // Whether the address is of that reprise::cpu::MemorySpace.
 uint32_t __reprise_is_space(const void* address, uint32_t space);
 [[noreturn]] void __reprise_exit_thread();

@@ -25,7 +25,8 @@ class Arguments {
  public:
   template <typename T>
   Arguments& Add(const T& value) {
-    const size_t offset = (bytes_.size() + alignof(T) - 1) / alignof(T) * alignof(T);
+    const size_t offset =
+        (bytes_.size() + alignof(T) - 1) / alignof(T) * alignof(T);
     bytes_.resize(offset + sizeof(T));
     std::memcpy(&bytes_[offset], &value, sizeof(T));
     return *this;
@@ -36,7 +37,8 @@ class Arguments {
   std::string bytes_;
 };
 
-v1::LaunchConfig MakeLaunch(std::vector<uint32_t> grid, std::vector<uint32_t> block,
+v1::LaunchConfig MakeLaunch(std::vector<uint32_t> grid,
+                            std::vector<uint32_t> block,
                             uint32_t dynamic_shared_bytes = 0);
 
 // A stretch of memory that device code sees at `address` and this process at
@@ -70,15 +72,15 @@ class TestMachine {
   }
 
   // Compiles kernels/<file>.cu and loads it; device variables get memory.
-  absl::Status Load(const std::string& file, const LoweringOptions& options = {},
+  absl::Status Load(const std::string& file,
+                    const LoweringOptions& options = {},
                     const std::string& pipeline = "default<O3>");
   uint64_t symbol(const std::string& name) const { return symbols_.at(name); }
   const v1::CompileReply& code() const { return code_; }
 
-  absl::StatusOr<LaunchReport> Launch(const std::string& kernel,
-                                      const v1::LaunchConfig& launch,
-                                      const Arguments& arguments,
-                                      absl::Duration timeout = absl::Seconds(60));
+  absl::StatusOr<LaunchReport> Launch(
+      const std::string& kernel, const v1::LaunchConfig& launch,
+      const Arguments& arguments, absl::Duration timeout = absl::Seconds(60));
   // Fails the test unless the launch is OK.
   LaunchReport Run(const std::string& kernel, const v1::LaunchConfig& launch,
                    const Arguments& arguments);

@@ -175,7 +175,7 @@ llvm::CallInst* CallRuntime(llvm::IRBuilder<>& b, llvm::StringRef name,
     function->setMemoryEffects(
         llvm::MemoryEffects::inaccessibleMemOnly(llvm::ModRefInfo::Ref));
     function->addFnAttr(Attribute::WillReturn);
-  } else if (name == "__reprise_is_space") {
+  } else if (name == "__reprise_is_space" || name == "__reprise_shared_base") {
     function->setMemoryEffects(
         llvm::MemoryEffects::inaccessibleMemOnly(llvm::ModRefInfo::Ref));
   } else if (name == "__reprise_trap" || name == "__reprise_assert_fail" ||

@@ -361,19 +361,30 @@ absl::Status LowerDeviceCall(LoweringState& state, CallInst& call,
 
 }  // namespace
 
-absl::Status LowerIntrinsics(LoweringState& state) {
-  SmallVector<CallInst*, 64> calls;
-  for (llvm::Function& function : state.module) {
+namespace {
+
+std::vector<CallInst*> Calls(llvm::Module& module) {
+  std::vector<CallInst*> calls;
+  for (llvm::Function& function : module) {
     for (llvm::Instruction& instruction : llvm::instructions(function)) {
-      if (auto* call = llvm::dyn_cast<CallInst>(&instruction))
+      if (auto* call = llvm::dyn_cast<CallInst>(&instruction)) {
         calls.push_back(call);
+      }
     }
   }
-  for (CallInst* call : calls) {
+  return calls;
+}
+
+}  // namespace
+
+absl::Status LowerIntrinsics(LoweringState& state) {
+  // Inline assembly first: it becomes intrinsics in part.
+  for (CallInst* call : Calls(state.module)) {
     if (call->isInlineAsm()) {
       RETURN_IF_ERROR(LowerInlineAssembly(state, *call));
-      continue;
     }
+  }
+  for (CallInst* call : Calls(state.module)) {
     llvm::Function* callee = call->getCalledFunction();
     if (callee == nullptr || !callee->isDeclaration()) continue;
     const StringRef name = callee->getName();
@@ -382,7 +393,7 @@ absl::Status LowerIntrinsics(LoweringState& state) {
     } else if (name == "llvm.trap" || name == "llvm.debugtrap") {
       IRBuilder<> b(call);
       CallRuntime(b, "__reprise_trap", b.getVoidTy(),
-                  {SiteString(state.module, *call)});
+                  {UnnamedSite(state.module)});
       Replace(*call, nullptr);
     } else if (!callee->isIntrinsic() && !name.starts_with("__reprise_")) {
       RETURN_IF_ERROR(LowerDeviceCall(state, *call, name));

@@ -18,6 +18,13 @@ bool LowerSynchronization(llvm::IRBuilder<>& b,
                           llvm::ArrayRef<llvm::StringRef> tokens,
                           llvm::CallInst& call, llvm::Value** value);
 
+// Calls carry their place in the code (a site) as an argument. It is unnamed
+// until functions are inlined, so that every inlined copy is a place of its
+// own; from then on no two calls share one, and optimizations that merge or
+// move calls keep them apart.
+llvm::Constant* UnnamedSite(llvm::Module& module);
+void NameSites(llvm::Module& module);
+
 // True for runtime functions that need one fiber per CUDA thread.
 bool NeedsFibers(llvm::StringRef runtime_function);
 

@@ -321,9 +321,12 @@ void RemoveUnused(LoweringState& state) {
 }
 
 std::string PlaceOf(const llvm::Instruction& instruction) {
-  // The innermost place in the user's own code is the most useful one: the
-  // instruction itself may sit in a header's wrapper.
+  // The instruction itself may sit in a header's wrapper; where the function
+  // was called from is the user's own code.
   const llvm::DILocation* location = instruction.getDebugLoc().get();
+  while (location != nullptr && location->getInlinedAt() != nullptr) {
+    location = location->getInlinedAt();
+  }
   if (location != nullptr) {
     return absl::StrCat(location->getFilename().str(), ":",
                         location->getLine());

@@ -152,7 +152,7 @@ bool LowerSynchronization(IRBuilder<>& b, ArrayRef<StringRef> tokens,
           .Case("bar", tokens.size() == 3 && tokens[1] == "warp")
           .Default(false);
   if (!known) return false;
-  Value* site = SiteString(*call.getModule(), call);
+  Value* site = UnnamedSite(*call.getModule());
   if (op == "barrier") {
     *value = tokens[1] == "cluster" ? ClusterBarrier(b, tokens, site)
                                     : Barrier(b, tokens, call, site);
@@ -177,6 +177,20 @@ bool LowerSynchronization(IRBuilder<>& b, ArrayRef<StringRef> tokens,
                          {call.getArgOperand(0), site});
   }
   return true;
+}
+
+llvm::Constant* UnnamedSite(llvm::Module& module) {
+  return module.getOrInsertGlobal("__reprise_unnamed_site",
+                                  llvm::Type::getInt8Ty(module.getContext()));
+}
+
+void NameSites(llvm::Module& module) {
+  auto* unnamed = module.getGlobalVariable("__reprise_unnamed_site");
+  if (unnamed == nullptr) return;
+  for (llvm::Use& use : llvm::make_early_inc_range(unnamed->uses())) {
+    use.set(SiteString(module, *llvm::cast<llvm::Instruction>(use.getUser())));
+  }
+  unnamed->eraseFromParent();
 }
 
 bool NeedsFibers(StringRef runtime_function) {

@@ -492,6 +492,7 @@ void BuildThreadFunction(LoweringState& state, KernelState& kernel,
 
 absl::Status BuildThreadFunctions(LoweringState& state) {
   InlineDeviceFunctions(state);
+  NameSites(state.module);
   for (KernelState& kernel : state.kernels) CleanUp(*kernel.function);
   llvm::SmallVector<llvm::Constant*, 8> shared(state.shared_variables.begin(),
                                                state.shared_variables.end());

@@ -61,7 +61,6 @@ void BlockThreads::Run(const BlockContext& block, const char* arguments,
   host_.current = &fibers_[0].thread;
   SwitchFiber(main_, fibers_[0].context);
   host_.current = nullptr;
-  host_.threads = nullptr;
 }
 
 void BlockThreads::MakeRunnable(uint32_t fiber) {

@@ -92,6 +92,8 @@ uint64_t __reprise_elect(uint32_t mask, const char* site) {
   return Threads().Warp({WarpOperation::kElect, 0}, mask, 0, 0, 0, site);
 }
 
+char* __reprise_shared_base() { return CurrentHostThread().block->shared; }
+
 uint32_t __reprise_is_space(const void* pointer, uint32_t space) {
   const HostThread& host = CurrentHostThread();
   const auto address = reinterpret_cast<uint64_t>(pointer);

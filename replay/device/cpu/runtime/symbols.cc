@@ -182,6 +182,7 @@ std::vector<RuntimeSymbol> RuntimeSymbols() {
   REPRISE_RUNTIME_SYMBOL(__reprise_activemask);
   REPRISE_RUNTIME_SYMBOL(__reprise_elect);
   REPRISE_RUNTIME_SYMBOL(__reprise_is_space);
+  REPRISE_RUNTIME_SYMBOL(__reprise_shared_base);
   REPRISE_RUNTIME_SYMBOL(__reprise_exit_thread);
   REPRISE_RUNTIME_SYMBOL(__reprise_trap);
   REPRISE_RUNTIME_SYMBOL(__reprise_assert_fail);
