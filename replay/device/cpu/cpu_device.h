@@ -1,19 +1,33 @@
-// The host as a device: units resident in shared memory, kernels run by a
-// crash-isolated executor child on host threads, verification in this process.
-// One executor per resident unit. Thread-safety and lifetime as device.h says.
+// The cpu device: units resident in this process's memory, kernels in an
+// executor of their own (executor_client.h).
+//
+// A unit has three images: the prologue and the reference live in this process
+// only, the working memory is shared with the unit's executor, which maps it at
+// the recorded addresses. Pages that the recorded launch wrote are writable
+// there; a write to another page is noted, so that Restore and Verify look at
+// what can have changed and at nothing else. Bytes of mapped pages that belong
+// to no range hold a pattern that Verify checks.
+//
+// Device variables of a variant that the unit does not have get memory behind
+// the unit's, which Restore puts back to its initial values.
+//
+// Thread-safety and lifetime as in device.h; launches of all units take turns.
 #ifndef REPRISE_REPLAY_DEVICE_CPU_CPU_DEVICE_H_
 #define REPRISE_REPLAY_DEVICE_CPU_CPU_DEVICE_H_
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
-#include "replay/device/cpu/executor_client.h"
 #include "replay/device/device.h"
 
 namespace reprise {
 
 struct CpuDeviceOptions {
-  ExecutorClient::Options executor;  // memory_fd is set per unit
+  std::string executor_executable;  // empty: this program
+  std::vector<std::string> executor_arguments = {"executor"};
+  int threads = 0;  // host threads that run blocks; 0: all
 };
 
 absl::StatusOr<std::unique_ptr<Device>> CreateCpuDevice(

@@ -11,6 +11,7 @@
 
 #include "replay/base/check.h"
 #include "replay/device/cpu/runtime/host_thread.h"
+#include "replay/device/cpu/runtime/tracked_memory.h"
 
 namespace reprise::cpu {
 namespace {
@@ -43,10 +44,13 @@ FaultRecord* Claim() {
 }
 
 void Handle(int signal, siginfo_t* info, void* raw_context) {
-  FaultRecord* record = Claim();
-  if (record == nullptr) _exit(kFaultExitCode);
   const auto* context = static_cast<const ucontext_t*>(raw_context);
   const auto address = reinterpret_cast<uint64_t>(info->si_addr);
+  // Bit 1 of the page fault's error code.
+  const bool is_write = (context->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+  if (signal == SIGSEGV && is_write && NoteTrackedWrite(address)) return;
+  FaultRecord* record = Claim();
+  if (record == nullptr) _exit(kFaultExitCode);
   const HostThread& host = CurrentHostThread();
   record->address = address;
   record->is_write = 0;
@@ -58,8 +62,7 @@ void Handle(int signal, siginfo_t* info, void* raw_context) {
     record->kind = FaultKind::kStackOverflow;
   } else {
     record->kind = FaultKind::kMemory;
-    // Bit 1 of the page fault's error code.
-    record->is_write = (context->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+    record->is_write = is_write;
     const bool shared =
         address >= host.shared_begin && address < host.shared_end;
     if (shared && host.block != nullptr) {
