@@ -66,14 +66,17 @@ absl::StatusOr<std::unique_ptr<Device>> CliContext::MakeDevice() const {
   return CreateCpuDevice(options);
 }
 
-absl::StatusOr<std::unique_ptr<CompilePool>> CliContext::MakePool() const {
-  CompilePool::Options options;
+absl::StatusOr<int> CliContext::CompileWorkers() const {
   ASSIGN_OR_RETURN(const int64_t workers,
                    settings.GetInteger("compile_workers", 0, 1024));
-  options.workers =
-      workers == 0
-          ? std::max(1, static_cast<int>(std::thread::hardware_concurrency()))
-          : static_cast<int>(workers);
+  const int processors =
+      std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return workers == 0 ? processors : static_cast<int>(workers);
+}
+
+absl::StatusOr<std::unique_ptr<CompilePool>> CliContext::MakePool() const {
+  CompilePool::Options options;
+  ASSIGN_OR_RETURN(options.workers, CompileWorkers());
   options.cuda_home = settings.Get("cuda_home");
   return CompilePool::Create(options);
 }
@@ -140,7 +143,8 @@ absl::StatusOr<v1::Tolerance> ParseTolerance(const std::string& text) {
     tolerance.set_relative(value);
     return tolerance;
   }
-  for (const std::string& part : absl::StrSplit(text, ',')) {
+  const std::vector<std::string> parts = absl::StrSplit(text, ',');
+  for (const std::string& part : parts) {
     const std::vector<std::string> pair = absl::StrSplit(part, '=');
     const bool number =
         pair.size() == 2 && absl::SimpleAtod(pair[1], &value) && good();

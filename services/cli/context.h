@@ -41,6 +41,8 @@ struct CliContext {
   absl::StatusOr<UnitReader> OpenUnit(const std::string& id) const;
   absl::StatusOr<std::unique_ptr<Device>> MakeDevice() const;
   absl::StatusOr<std::unique_ptr<CompilePool>> MakePool() const;
+  // The setting, with 0 meaning one per processor.
+  absl::StatusOr<int> CompileWorkers() const;
 };
 
 // Adds the options every verb has (--store, --device, --threads, ...; --json

@@ -27,7 +27,8 @@ constexpr char kTinyKernel[] =
 
 Finding CheckCompile(CompilePool* pool, const std::string& name,
                      v1::CompileTarget target) {
-  Finding finding{.name = name};
+  Finding finding;
+  finding.name = name;
   auto input = std::make_shared<v1::CompileInput>();
   input->set_key("doctor");
   input->set_architecture("sm_90");
@@ -60,7 +61,8 @@ Finding CheckCompile(CompilePool* pool, const std::string& name,
 }
 
 Finding CheckStore(const CliContext& context) {
-  Finding finding{.name = "unit store"};
+  Finding finding;
+  finding.name = "unit store";
   absl::StatusOr<std::unique_ptr<UnitStore>> store =
       context.OpenStore(/*create=*/true);
   finding.good = store.ok();

@@ -8,7 +8,7 @@
 #include "replay/base/log.h"
 #include "replay/compiler/compile_pool.h"
 #include "replay/device/cpu/executor_client.h"
-#include "replay/recorder/cc/compiler_launcher.h"
+#include "replay/recorder/cc/launcher.h"
 #include "services/cli/context.h"
 
 namespace reprise {

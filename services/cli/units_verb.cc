@@ -5,8 +5,8 @@
 #include "replay/base/status_macros.h"
 #include "replay/engine/launch_geometry.h"
 #include "replay/unit/describe.h"
-#include "services/cli/context.h"
 #include "replay/unit/unit_json.h"
+#include "services/cli/context.h"
 
 namespace reprise {
 namespace {
@@ -50,7 +50,8 @@ absl::Status RunUnits(const UnitsOptions& options, CliContext* context) {
   ASSIGN_OR_RETURN(const std::vector<UnitListing> listings, store->List());
   if (options.verify) return VerifyAll(*store, listings);
   if (context->json) {
-    PrintJson({{"schema", "reprise.units/1"}, {"units", ListingsToJson(listings)}});
+    PrintJson(
+        {{"schema", "reprise.units/1"}, {"units", ListingsToJson(listings)}});
   } else if (listings.empty()) {
     return absl::NotFoundError(absl::StrCat(
         "the store ", context->settings.Get("store"),

@@ -1,0 +1,134 @@
+// reprise record: run an application and keep launches of its kernels as units.
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "replay/base/file_util.h"
+#include "replay/base/status_macros.h"
+#include "services/cli/context.h"
+#include "services/cli/session_options.h"
+#include "services/common/terminal.h"
+
+namespace reprise {
+namespace {
+
+struct RecordVerbOptions {
+  std::string kernel;
+  uint64_t skip = 0;
+  uint64_t count = 1;
+  std::string max_bytes = "16GiB";
+  std::string compile_commands;
+  std::string timeout = "10m";
+  std::string report;
+  std::vector<std::string> command;
+};
+
+nlohmann::ordered_json ReportJson(const RecordResult& result) {
+  nlohmann::ordered_json kernels = nlohmann::ordered_json::array();
+  for (const KernelSeen& kernel : result.kernels) {
+    kernels.push_back({{"symbol", kernel.symbol},
+                       {"name", kernel.display_name},
+                       {"launches", kernel.launches},
+                       {"total_ms", kernel.total_ms},
+                       {"matched", kernel.matched},
+                       {"units", kernel.units},
+                       {"problem", kernel.problem}});
+  }
+  return {{"schema", "reprise.record/1"},
+          {"application_exit_code", result.application_exit_code},
+          {"units", result.units},
+          {"kernels", kernels},
+          {"problem", result.problem}};
+}
+
+// What was recorded, on standard error: standard output is the application's.
+void PrintSummary(const RecordResult& result) {
+  Terminal terminal;
+  for (const KernelSeen& kernel : result.kernels) {
+    for (const std::string& unit : kernel.units) {
+      terminal.Line(absl::StrFormat(
+          "reprise: recorded %s (%d launches, %.3g ms in all)",
+          terminal.Bold(unit), kernel.launches, kernel.total_ms));
+    }
+    if (!kernel.problem.empty()) {
+      terminal.Line(
+          absl::StrCat("reprise: ", kernel.display_name, ": ", kernel.problem));
+    }
+  }
+  if (!result.problem.empty())
+    terminal.Line(absl::StrCat("reprise: ", result.problem));
+  if (!result.units.empty()) {
+    terminal.Line(
+        absl::StrCat("reprise: next: reprise optimize ", result.units.front()));
+  }
+}
+
+absl::Status RunRecord(const RecordVerbOptions& verb, CliContext* context) {
+  ASSIGN_OR_RETURN(RecordOptions options, SessionOptions(*context));
+  options.store_directory = context->settings.Get("store");
+  options.kernel_regex = verb.kernel;
+  options.skip = verb.skip;
+  options.count = verb.count;
+  options.compile_commands = verb.compile_commands;
+  ASSIGN_OR_RETURN(options.max_unit_bytes, ParseBytes(verb.max_bytes));
+  ASSIGN_OR_RETURN(options.launch_timeout, ParseDuration(verb.timeout));
+  ASSIGN_OR_RETURN(const RecordResult result,
+                   RunRecorded(options, verb.command));
+  PrintSummary(result);
+  if (!verb.report.empty()) {
+    const std::string json = ReportJson(result).dump(
+        2, ' ', false, nlohmann::json::error_handler_t::replace);
+    RETURN_IF_ERROR(WriteFileAtomically(verb.report, json + "\n"));
+  }
+  context->exit_code = result.ExitCode();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RecordOptions> SessionOptions(const CliContext& context) {
+  RecordOptions options;
+  options.registry_directory = context.settings.Get("builds");
+  options.cuda_home = context.settings.Get("cuda_home");
+  ASSIGN_OR_RETURN(const int64_t threads,
+                   context.settings.GetInteger("threads", 0, 4096));
+  options.executor_threads = static_cast<int>(threads);
+  ASSIGN_OR_RETURN(options.compile_workers, context.CompileWorkers());
+  return options;
+}
+
+void AddRecordVerb(CLI::App* app, CliContext* context) {
+  CLI::App* verb = app->add_subcommand(
+      "record", "run an application and keep launches of its kernels as units");
+  auto options = std::make_shared<RecordVerbOptions>();
+  verb->add_option("--kernel", options->kernel,
+                   "only kernels whose name matches this regular expression");
+  verb->add_option("--skip", options->skip,
+                   "launches of a kernel to let pass first")
+      ->capture_default_str();
+  verb->add_option(
+          "--count", options->count,
+          "units per kernel; launches with equal shape and data count once")
+      ->capture_default_str();
+  verb->add_option("--max-bytes", options->max_bytes,
+                   "do not record launches with more memory")
+      ->capture_default_str();
+  verb->add_option("--compile-commands", options->compile_commands,
+                   "compile_commands.json of an application that was not built "
+                   "with 'reprise cc'");
+  verb->add_option("--launch-timeout", options->timeout,
+                   "give up on a launch after this")
+      ->capture_default_str();
+  verb->add_option("--report", options->report,
+                   "write what was seen and recorded to this file as JSON");
+  verb->add_option("command", options->command,
+                   "the application and its arguments, after --")
+      ->required();
+  AddCommonOptions(verb, context, /*reports=*/false);
+  verb->callback([options, context] {
+    if (absl::Status status = RunRecord(*options, context); !status.ok())
+      context->Fail(status);
+  });
+}
+
+}  // namespace reprise
