@@ -62,7 +62,7 @@ absl::StatusOr<std::unique_ptr<Device>> CliContext::MakeDevice() const {
   CpuDeviceOptions options;
   ASSIGN_OR_RETURN(const int64_t threads,
                    settings.GetInteger("threads", 0, 4096));
-  options.executor.threads = static_cast<int>(threads);
+  options.threads = static_cast<int>(threads);
   return CreateCpuDevice(options);
 }
 

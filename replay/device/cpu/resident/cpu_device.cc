@@ -149,8 +149,8 @@ class CpuDevice : public Device {
     const unsigned all = std::max(1u, std::thread::hardware_concurrency());
     facts_.kind = "cpu";
     facts_.parallel_units =
-        options_.executor.threads > 0
-            ? static_cast<uint32_t>(options_.executor.threads)
+        options_.threads > 0
+            ? static_cast<uint32_t>(options_.threads)
             : all;
     facts_.name =
         absl::StrCat(ProcessorName(), ", ", facts_.parallel_units, " threads");
@@ -163,7 +163,11 @@ class CpuDevice : public Device {
   }
   absl::StatusOr<std::unique_ptr<ResidentUnit>> Load(
       const UnitReader& unit, const LoadOptions& options) override {
-    return CpuResidentUnit::Create(unit, options, options_.executor);
+    ExecutorClient::Options executor;
+    executor.executable = options_.executor_executable;
+    executor.arguments = options_.executor_arguments;
+    executor.threads = options_.threads;
+    return CpuResidentUnit::Create(unit, options, std::move(executor));
   }
 
  private:
