@@ -84,7 +84,8 @@ class MoveEmitter : public Emitter {
   std::optional<Candidate> Remove(const Parent& parent);
   std::optional<Candidate> Swap(const Parent& parent);
   std::optional<Candidate> Merge(const Parent& a, const Parent& b);
-  std::optional<Candidate> Systematic(const std::vector<Parent>& parents);
+  std::optional<Candidate> Extend(const Parent& parent) const;
+  std::optional<Candidate> Systematic(const std::vector<Parent>& parents) const;
   absl::StatusOr<Proposal> Build(const Candidate& candidate) const;
 
   const EvolvableSource source_;
@@ -98,6 +99,7 @@ class MoveEmitter : public Emitter {
   std::vector<std::string> untried_;  // kinds not tried alone, next one last
   std::set<State> seen_;
   std::map<std::string, Pending> pending_;  // by genome
+  std::map<State, Parent> told_;            // what was evaluated
 };
 
 State With(State state, size_t move) {
@@ -234,20 +236,31 @@ std::optional<MoveEmitter::Candidate> MoveEmitter::Vary(
   return std::nullopt;
 }
 
+std::optional<MoveEmitter::Candidate> MoveEmitter::Extend(
+    const Parent& parent) const {
+  if (parent.state.size() >=
+      static_cast<size_t>(options_.max_moves_per_proposal)) {
+    return std::nullopt;
+  }
+  for (size_t move = 0; move < moves_.size(); ++move) {
+    if (!CanAdd(parent.state, move)) continue;
+    State state = With(parent.state, move);
+    if (seen_.count(state) > 0) continue;
+    return Candidate{
+        std::move(state), {parent.id}, moves_[move].kind, parent.objective};
+  }
+  return std::nullopt;
+}
+
+// From the elites first, then from anything that was evaluated: every set of
+// compatible moves is reached in the end.
 std::optional<MoveEmitter::Candidate> MoveEmitter::Systematic(
-    const std::vector<Parent>& parents) {
+    const std::vector<Parent>& parents) const {
   for (const Parent& parent : parents) {
-    for (size_t move = 0; move < moves_.size(); ++move) {
-      if (parent.state.size() >=
-          static_cast<size_t>(options_.max_moves_per_proposal)) {
-        break;
-      }
-      if (!CanAdd(parent.state, move)) continue;
-      State state = With(parent.state, move);
-      if (seen_.count(state) > 0) continue;
-      return Candidate{
-          std::move(state), {parent.id}, moves_[move].kind, parent.objective};
-    }
+    if (auto candidate = Extend(parent)) return candidate;
+  }
+  for (const auto& [state, parent] : told_) {
+    if (auto candidate = Extend(parent)) return candidate;
   }
   return std::nullopt;
 }
@@ -317,15 +330,19 @@ void MoveEmitter::DoTell(const Proposal& proposal,
   if (found == pending_.end()) return;
   const Pending pending = std::move(found->second);
   pending_.erase(found);
+  const double objective =
+      evaluation.kind == v1::OUTCOME_KIND_OK ? evaluation.objective : 0;
+  if (auto state = StateOf(proposal)) {
+    told_[*state] = {proposal.id, objective, *state};
+  }
   if (pending.arm.empty()) return;
   if (evaluation.kind == v1::OUTCOME_KIND_INFRASTRUCTURE) {
     bandit_.Forget(pending.arm);
     return;
   }
-  const double gain =
-      evaluation.kind == v1::OUTCOME_KIND_OK
-          ? (evaluation.objective - pending.parent_objective) / kFullReward
-          : 0;
+  const double gain = evaluation.kind == v1::OUTCOME_KIND_OK
+                          ? (objective - pending.parent_objective) / kFullReward
+                          : 0;
   bandit_.Reward(pending.arm, gain);
 }
 

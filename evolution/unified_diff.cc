@@ -174,7 +174,7 @@ std::string Hunks(const std::vector<Step>& steps, size_t context) {
     while (i - begin < lead && steps[begin - 1].kind == ' ') --begin;
     size_t end = i;
     size_t last_change = i;
-    while (end < steps.size() && end - last_change <= 2 * context) {
+    while (end < steps.size() && end - last_change <= 2 * context + 1) {
       if (steps[end].kind != ' ') last_change = end;
       ++end;
     }
