@@ -49,8 +49,6 @@ struct LaunchReport {
   std::string diagnostics;
   std::string printf_output;
   v1::AccessReport accesses;  // of an instrumented launch
-  // cpu: pages written in mappings that track it (MemoryMapping), ascending.
-  std::vector<uint64_t> written_pages;
 };
 
 // Machine code loaded on a device. Destroying it unloads it.

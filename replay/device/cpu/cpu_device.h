@@ -3,15 +3,15 @@
 //
 // A unit has three images: the prologue and the reference live in this process
 // only, the working memory is shared with the unit's executor, which maps it at
-// the recorded addresses. Pages that the recorded launch wrote are writable
-// there; a write to another page is noted, so that Restore and Verify look at
-// what can have changed and at nothing else. Bytes of mapped pages that belong
-// to no range hold a pattern that Verify checks.
+// the recorded addresses. Only pages that the recorded launch wrote are
+// writable there; a write to another page is a fault, and Restore and Verify
+// look at what can have changed and at nothing else. Bytes of mapped pages that
+// belong to no range hold a canary that Verify checks.
 //
 // Device variables of a variant that the unit does not have get memory behind
 // the unit's, which Restore puts back to its initial values.
 //
-// Thread-safety and lifetime as in device.h; launches of all units take turns.
+// Thread-safety and lifetime as in device.h.
 #ifndef REPRISE_REPLAY_DEVICE_CPU_CPU_DEVICE_H_
 #define REPRISE_REPLAY_DEVICE_CPU_CPU_DEVICE_H_
 

@@ -284,8 +284,6 @@ absl::StatusOr<LaunchReport> ExecutorClientImpl::Launch(
     report.diagnostics = reply.launch().diagnostics();
     report.device_time = absl::Nanoseconds(reply.launch().duration_ns());
     report.printf_output = reply.launch().printf_output();
-    report.written_pages.assign(reply.launch().written_pages().begin(),
-                                reply.launch().written_pages().end());
     report.accesses = std::move(*reply.mutable_launch()->mutable_accesses());
   }
   report.wall_time = absl::Now() - start;

@@ -27,7 +27,6 @@
 #include "replay/device/cpu/runtime/fault.h"
 #include "replay/device/cpu/runtime/grid.h"
 #include "replay/device/cpu/runtime/shadow.h"
-#include "replay/device/cpu/runtime/tracked_memory.h"
 
 namespace reprise {
 namespace cpu {
@@ -130,22 +129,16 @@ absl::Status Executor::MapMemory(const v1::MapMemoryRequest& request) {
     munmap(reinterpret_cast<void*>(mapping.address()), mapping.bytes());
   }
   mappings_.clear();
-  SetTrackedMemory({});
-  std::vector<TrackedRange> tracked;
   for (const v1::MemoryMapping& mapping : request.mappings()) {
     void* wanted = reinterpret_cast<void*>(mapping.address());
-    const int protection =
-        mapping.writable() && !mapping.track_writes() ? PROT_READ | PROT_WRITE
-                                                      : PROT_READ;
+    const int protection = mapping.writable() && !mapping.track_writes()
+                               ? PROT_READ | PROT_WRITE
+                               : PROT_READ;
     void* got = mmap(wanted, mapping.bytes(), protection,
                      MAP_SHARED | MAP_FIXED_NOREPLACE, flags_.memory_fd,
                      static_cast<off_t>(mapping.file_offset()));
     if (got == wanted) {
       mappings_.push_back(mapping);
-      if (mapping.writable() && mapping.track_writes()) {
-        tracked.push_back(
-            {mapping.address(), mapping.address() + mapping.bytes()});
-      }
       continue;
     }
     const int error = errno;
@@ -159,7 +152,6 @@ absl::Status Executor::MapMemory(const v1::MapMemoryRequest& request) {
     }
     return ErrnoToStatus(error, absl::StrCat("cannot map ", range));
   }
-  SetTrackedMemory(std::move(tracked));
   return absl::OkStatus();
 }
 
@@ -215,9 +207,6 @@ absl::Status Executor::Launch(const v1::LaunchRequest& request,
   reply->set_kind(v1::OUTCOME_KIND_OK);
   reply->set_duration_ns(result.duration_ns);
   reply->set_printf_output(std::move(result.printf_output));
-  for (const uint64_t page : CollectAndProtect()) {
-    reply->add_written_pages(page);
-  }
   if (shadow != nullptr) *reply->mutable_accesses() = shadow->Report();
   return absl::OkStatus();
 }

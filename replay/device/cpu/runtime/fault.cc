@@ -11,7 +11,6 @@
 
 #include "replay/base/check.h"
 #include "replay/device/cpu/runtime/host_thread.h"
-#include "replay/device/cpu/runtime/tracked_memory.h"
 
 namespace reprise::cpu {
 namespace {
@@ -48,7 +47,6 @@ void Handle(int signal, siginfo_t* info, void* raw_context) {
   const auto address = reinterpret_cast<uint64_t>(info->si_addr);
   // Bit 1 of the page fault's error code.
   const bool is_write = (context->uc_mcontext.gregs[REG_ERR] & 2) != 0;
-  if (signal == SIGSEGV && is_write && NoteTrackedWrite(address)) return;
   FaultRecord* record = Claim();
   if (record == nullptr) _exit(kFaultExitCode);
   const HostThread& host = CurrentHostThread();
