@@ -131,9 +131,8 @@ absl::Status Executor::MapMemory(const v1::MapMemoryRequest& request) {
   mappings_.clear();
   for (const v1::MemoryMapping& mapping : request.mappings()) {
     void* wanted = reinterpret_cast<void*>(mapping.address());
-    const int protection = mapping.writable() && !mapping.track_writes()
-                               ? PROT_READ | PROT_WRITE
-                               : PROT_READ;
+    const int protection =
+        mapping.writable() ? PROT_READ | PROT_WRITE : PROT_READ;
     void* got = mmap(wanted, mapping.bytes(), protection,
                      MAP_SHARED | MAP_FIXED_NOREPLACE, flags_.memory_fd,
                      static_cast<off_t>(mapping.file_offset()));
