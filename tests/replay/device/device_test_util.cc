@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "replay/base/check.h"
 #include "replay/base/status_macros.h"
 #include "tests/replay/device/host_compiler.h"
@@ -14,6 +15,26 @@ namespace reprise {
 std::string KernelBitcode(const std::string& name) {
   return absl::StrCat(REPRISE_TEST_KERNELS, "/", name, ".bc");
 }
+
+namespace {
+
+// Tests load the same kernels over and over.
+absl::StatusOr<v1::CompileReply> Compiled(const std::string& file,
+                                          const LoweringOptions& options,
+                                          const std::string& pipeline) {
+  static auto& cache = *new std::map<std::string, v1::CompileReply>;
+  const std::string key = absl::StrCat(
+      file, "\n", options.instrument, "\n", options.launch.SerializeAsString(),
+      "\n", absl::StrJoin(options.kernels, ","), "\n", pipeline);
+  const auto found = cache.find(key);
+  if (found != cache.end()) return found->second;
+  ASSIGN_OR_RETURN(v1::CompileReply code,
+                   CompileForHost(KernelBitcode(file), options, pipeline));
+  cache[key] = code;
+  return code;
+}
+
+}  // namespace
 
 v1::LaunchConfig MakeLaunch(std::vector<uint32_t> grid,
                             std::vector<uint32_t> block,
@@ -68,8 +89,7 @@ uint64_t TestMachine::Allocate(uint64_t bytes) {
 absl::Status TestMachine::Load(const std::string& file,
                                const LoweringOptions& options,
                                const std::string& pipeline) {
-  ASSIGN_OR_RETURN(code_,
-                   CompileForHost(KernelBitcode(file), options, pipeline));
+  ASSIGN_OR_RETURN(code_, Compiled(file, options, pipeline));
   v1::LoadModuleRequest request;
   request.set_module(++module_);
   request.set_object(code_.code());

@@ -82,8 +82,11 @@ void MoveToHost(LoweringState& state);
 // function that takes its position as parameters.
 absl::Status BuildThreadFunctions(LoweringState& state);
 
-// Notes every access to memory that is neither local nor shared.
-absl::Status Instrument(LoweringState& state);
+// Of an instrumented build. Operations are counted while functions are still
+// as written; accesses are noted in thread functions, where local variables are
+// values and do not count.
+void CountFlops(LoweringState& state);
+void NoteAccesses(LoweringState& state);
 
 // Entries, thread loops and kernel facts.
 absl::Status BuildEntries(LoweringState& state);

@@ -34,11 +34,12 @@ absl::StatusOr<LoweredModule> LowerToHost(llvm::Module& module,
   cpu::ResolveReflect(module);
   cpu::RemoveUnused(state);
   RETURN_IF_ERROR(cpu::LowerIntrinsics(state));
+  if (options.instrument) cpu::CountFlops(state);
   RETURN_IF_ERROR(cpu::LowerGlobals(state));
   cpu::MoveToHost(state);
   RETURN_IF_ERROR(cpu::LinkDeviceLibrary(state));
   RETURN_IF_ERROR(cpu::BuildThreadFunctions(state));
-  if (options.instrument) RETURN_IF_ERROR(cpu::Instrument(state));
+  if (options.instrument) cpu::NoteAccesses(state);
   RETURN_IF_ERROR(cpu::BuildEntries(state));
   RETURN_IF_ERROR(cpu::CheckLowered(state));
   LoweredModule lowered;
