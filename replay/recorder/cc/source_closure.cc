@@ -1,8 +1,7 @@
-// Apart from the rest because Clang's headers take long to compile.
 #include "replay/recorder/cc/source_closure.h"
 
 #include "replay/base/status_macros.h"
-#include "replay/compiler/frontend.h"
+#include "replay/compiler/source_closure.h"
 #include "replay/compiler/toolchain.h"
 #include "reprise/v1/node.pb.h"
 

@@ -1,0 +1,110 @@
+#include "replay/recorder/session/app_server.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "replay/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+constexpr int kBacklog = 64;
+
+std::string SocketPath(const TemporaryDirectory& directory) {
+  return absl::StrCat(directory.path(), "/cuda");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AppServer>> AppServer::Start(
+    ConnectionOptions options) {
+  ASSIGN_OR_RETURN(TemporaryDirectory directory,
+                   TemporaryDirectory::Create("reprise-record"));
+  const std::string path = SocketPath(directory);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the path of a socket has at most ", sizeof(address.sun_path) - 1,
+        " bytes, got ", path, "; set TMPDIR to a shorter one"));
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return ErrnoToStatus(errno, "cannot create a socket");
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
+      listen(fd, kBacklog) != 0) {
+    const int error = errno;
+    close(fd);
+    return ErrnoToStatus(error, absl::StrCat("cannot listen at ", path));
+  }
+  return std::unique_ptr<AppServer>(
+      new AppServer(std::move(options), std::move(directory), fd));
+}
+
+AppServer::AppServer(ConnectionOptions options, TemporaryDirectory directory,
+                     int fd)
+    : options_(std::move(options)),
+      directory_(std::move(directory)),
+      path_(SocketPath(directory_)),
+      fd_(fd) {
+  acceptor_ = std::thread([this] { Accept(); });
+}
+
+AppServer::~AppServer() { Stop(); }
+
+void AppServer::Accept() {
+  for (;;) {
+    const int client = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (client < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+    if (client < 0) return;  // Stop shut the socket down
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopping_) {
+      close(client);
+      return;
+    }
+    ForgetDone();
+    Client& added = clients_.emplace_back();
+    added.fd = client;
+    added.thread = std::thread([this, &added] {
+      ServeConnection(added.fd, options_);
+      added.done = true;
+    });
+  }
+}
+
+void AppServer::ForgetDone() {
+  for (auto client = clients_.begin(); client != clients_.end();) {
+    if (client->done) {
+      client->thread.join();
+      close(client->fd);
+      client = clients_.erase(client);
+    } else {
+      ++client;
+    }
+  }
+}
+
+void AppServer::Stop() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopping_) return;
+    stopping_ = true;
+  }
+  shutdown(fd_, SHUT_RDWR);
+  acceptor_.join();
+  for (Client& client : clients_) {
+    shutdown(client.fd, SHUT_RDWR);
+    client.thread.join();
+    close(client.fd);
+  }
+  clients_.clear();
+  close(fd_);
+}
+
+}  // namespace reprise

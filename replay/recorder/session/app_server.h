@@ -1,0 +1,55 @@
+// The socket that application processes connect to, and a thread for each.
+// Thread-safe.
+#ifndef REPRISE_REPLAY_RECORDER_SESSION_APP_SERVER_H_
+#define REPRISE_REPLAY_RECORDER_SESSION_APP_SERVER_H_
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "replay/base/file_util.h"
+#include "replay/recorder/session/connection.h"
+
+namespace reprise {
+
+class AppServer {
+ public:
+  // Listens in a private directory of its own.
+  static absl::StatusOr<std::unique_ptr<AppServer>> Start(
+      ConnectionOptions options);
+  // Stop, and forgets the socket.
+  ~AppServer();
+
+  const std::string& path() const { return path_; }
+
+  // Ends all connections; a launch that is running is finished first.
+  void Stop();
+
+ private:
+  struct Client {
+    int fd = -1;
+    std::atomic<bool> done = false;
+    std::thread thread;
+  };
+
+  AppServer(ConnectionOptions options, TemporaryDirectory directory, int fd);
+  void Accept();
+  void ForgetDone();  // requires mutex_
+
+  const ConnectionOptions options_;
+  TemporaryDirectory directory_;
+  const std::string path_;
+  const int fd_;
+  std::thread acceptor_;
+  std::mutex mutex_;
+  bool stopping_ = false;
+  std::list<Client> clients_;
+};
+
+}  // namespace reprise
+
+#endif  // REPRISE_REPLAY_RECORDER_SESSION_APP_SERVER_H_

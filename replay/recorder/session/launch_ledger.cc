@@ -1,0 +1,165 @@
+#include "replay/recorder/session/launch_ledger.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "replay/base/status_macros.h"
+#include "replay/recorder/session/kernel_symbols.h"
+
+namespace reprise {
+namespace {
+
+constexpr uint64_t kMostFailures = 3;
+constexpr size_t kMostKernelsListed = 20;
+
+// Equal for launches of the same shape.
+std::string ShapeOf(const v1::LaunchConfig& launch) {
+  return absl::StrCat(launch.grid().x(), ",", launch.grid().y(), ",",
+                      launch.grid().z(), ";", launch.block().x(), ",",
+                      launch.block().y(), ",", launch.block().z(), ";",
+                      launch.dynamic_shared_bytes());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LaunchLedger>> LaunchLedger::Create(
+    Options options) {
+  std::regex pattern;
+  try {
+    pattern.assign(options.kernel_regex, std::regex::ECMAScript);
+  } catch (const std::regex_error& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", options.kernel_regex,
+                     "' is no regular expression: ", error.what()));
+  }
+  return std::unique_ptr<LaunchLedger>(
+      new LaunchLedger(std::move(options), std::move(pattern)));
+}
+
+size_t LaunchLedger::Find(const std::string& symbol,
+                          const std::string& image_digest) {
+  const auto [entry, fresh] =
+      index_.emplace(absl::StrCat(symbol, " ", image_digest), kernels_.size());
+  if (fresh) {
+    Kernel kernel;
+    kernel.symbol = symbol;
+    kernel.display_name = DemangledName(symbol);
+    kernel.matched = std::regex_search(kernel.symbol, pattern_) ||
+                     std::regex_search(kernel.display_name, pattern_);
+    kernels_.push_back(std::move(kernel));
+  }
+  return entry->second;
+}
+
+LaunchTicket LaunchLedger::Begin(const std::string& symbol,
+                                 const std::string& image_digest,
+                                 const v1::LaunchConfig& launch) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  LaunchTicket ticket;
+  ticket.kernel = Find(symbol, image_digest);
+  Kernel& kernel = kernels_[ticket.kernel];
+  ticket.occurrence = kernel.launches++;
+  ++kernel.shapes[ShapeOf(launch)];
+  ticket.record = options_.record && kernel.matched &&
+                  ticket.occurrence >= options_.skip &&
+                  kernel.instances.size() < options_.count &&
+                  kernel.failures < kMostFailures;
+  return ticket;
+}
+
+void LaunchLedger::End(const LaunchTicket& ticket, absl::Duration duration) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  kernels_[ticket.kernel].total += duration;
+}
+
+void LaunchLedger::NoteProblem(const LaunchTicket& ticket,
+                               const std::string& problem) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Kernel& kernel = kernels_[ticket.kernel];
+  kernel.problem = problem;
+  ++kernel.failures;
+}
+
+void LaunchLedger::NoteRefusal(const std::string& symbol,
+                               const std::string& image_digest,
+                               const std::string& problem) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Kernel& kernel = kernels_[Find(symbol, image_digest)];
+  ++kernel.launches;
+  kernel.problem = problem;
+}
+
+std::vector<RecordedInstance> LaunchLedger::Instances(size_t kernel) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return kernels_[kernel].instances;
+}
+
+void LaunchLedger::AddUnit(const LaunchTicket& ticket, v1::Unit unit,
+                           RecordedInstance instance) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  unit.mutable_provenance()->set_occurrence(ticket.occurrence);
+  kernels_[ticket.kernel].instances.push_back(std::move(instance));
+  pending_.push_back({ticket.kernel, std::move(unit)});
+}
+
+absl::Status LaunchLedger::Finish(UnitStore* store, RecordResult* result) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  absl::Status first_error;
+  for (PendingUnit& pending : pending_) {
+    Kernel& kernel = kernels_[pending.kernel];
+    v1::Provenance* provenance = pending.unit.mutable_provenance();
+    provenance->set_occurrence_count(kernel.launches);
+    provenance->set_same_shape_count(
+        kernel.shapes[ShapeOf(pending.unit.launch())]);
+    provenance->set_total_kernel_ms(absl::ToDoubleMilliseconds(kernel.total));
+    absl::StatusOr<std::string> id = store->Add(std::move(pending.unit));
+    if (id.ok()) {
+      kernel.units.push_back(*id);
+      result->units.push_back(*std::move(id));
+    } else if (first_error.ok()) {
+      first_error = id.status();
+    }
+  }
+  pending_.clear();
+  Describe(result);
+  return first_error;
+}
+
+void LaunchLedger::Describe(RecordResult* result) const {
+  for (const Kernel& kernel : kernels_) {
+    result->kernels.push_back({kernel.symbol, kernel.display_name,
+                               kernel.launches,
+                               absl::ToDoubleMilliseconds(kernel.total),
+                               kernel.matched, kernel.units, kernel.problem});
+  }
+  if (options_.record && result->units.empty()) result->problem = Problem();
+}
+
+std::string LaunchLedger::Problem() const {
+  if (kernels_.empty()) return "the application launched no kernel";
+  bool matched = false;
+  for (const Kernel& kernel : kernels_) matched = matched || kernel.matched;
+  std::string text =
+      matched ? "no unit was made of the launches seen:"
+              : absl::StrCat("no kernel matches '", options_.kernel_regex,
+                             "'; the application launched:");
+  size_t listed = 0;
+  for (const Kernel& kernel : kernels_) {
+    if (listed++ == kMostKernelsListed) {
+      absl::StrAppend(&text, "\n  and ", kernels_.size() - kMostKernelsListed,
+                      " more");
+      break;
+    }
+    absl::StrAppendFormat(&text, "\n  %6d x %s", kernel.launches,
+                          kernel.display_name);
+    if (!kernel.problem.empty())
+      absl::StrAppend(&text, "\n           ", kernel.problem);
+    else if (kernel.matched && kernel.launches <= options_.skip)
+      absl::StrAppend(&text, "\n           all were skipped (--skip ",
+                      options_.skip, ")");
+  }
+  return text;
+}
+
+}  // namespace reprise

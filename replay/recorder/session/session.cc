@@ -1,0 +1,211 @@
+#include "replay/recorder/session/session.h"
+
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "replay/base/file_util.h"
+#include "replay/base/status_macros.h"
+#include "replay/compiler/compile_pool.h"
+#include "replay/recorder/preload/protocol.h"
+#include "replay/recorder/session/app_process.h"
+#include "replay/recorder/session/app_server.h"
+
+namespace reprise {
+namespace {
+
+constexpr char kLibrary[] = "libreprise_cudart.so";
+constexpr uint64_t kGlobalsBytes = uint64_t{4} << 30;
+// Address space beside what may be allocated: pinned memory, and room between
+// pieces.
+constexpr uint64_t kSpareBytes = uint64_t{64} << 30;
+constexpr uint64_t kGranularity = 2 << 20;
+
+absl::StatusOr<std::string> FindPreloadLibrary(const std::string& given) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> places;
+  if (!given.empty()) {
+    places.push_back(given);
+  } else {
+    ASSIGN_OR_RETURN(const std::string self, SelfExecutable());
+    const fs::path directory = fs::path(self).parent_path();
+    for (const char* place : {"", "../lib", "../lib/reprise"})
+      places.push_back((directory / place / kLibrary).lexically_normal());
+  }
+  std::error_code error;
+  for (const std::string& place : places)
+    if (fs::exists(place, error)) return fs::absolute(place).string();
+  return absl::NotFoundError(absl::StrCat(
+      "the CUDA runtime stand-in is missing; looked for ",
+      absl::StrJoin(places, ", "), "; build or install ", kLibrary));
+}
+
+// Half of what this process may use.
+uint64_t DefaultDeviceMemory() {
+  struct sysinfo info{};
+  sysinfo(&info);
+  uint64_t bytes = uint64_t{info.totalram} * info.mem_unit;
+  const absl::StatusOr<std::string> limit =
+      ReadFile("/sys/fs/cgroup/memory.max");
+  uint64_t limit_bytes = 0;
+  if (limit.ok() &&
+      absl::SimpleAtoi(absl::StripSuffix(*limit, "\n"), &limit_bytes))
+    bytes = std::min(bytes, limit_bytes);
+  return bytes / 2 / kGranularity * kGranularity;
+}
+
+// Everything that serves a run, in the order it is taken down again.
+struct Session {
+  std::unique_ptr<CompilePool> pool;
+  std::unique_ptr<ProgramCatalog> catalog;
+  std::unique_ptr<UnitStore> store;
+  std::unique_ptr<LaunchLedger> ledger;
+  std::unique_ptr<LaunchRecorder> recorder;
+  std::unique_ptr<Substitutions> substitutions;
+  std::mutex mutex;
+  std::set<std::string> static_programs;
+  std::atomic<bool> used_cuda = false;
+};
+
+absl::Status SetUp(const RecordOptions& options,
+                   const std::vector<std::string>& argv,
+                   const ExecutorClient::Options& executor, Session* session) {
+  const bool record = !options.store_directory.empty();
+  ASSIGN_OR_RETURN(session->ledger,
+                   LaunchLedger::Create({record, options.kernel_regex,
+                                         options.skip, options.count}));
+  if (record) {
+    ASSIGN_OR_RETURN(session->store,
+                     UnitStore::Open({.directory = options.store_directory}));
+  }
+  CompilePool::Options pool;
+  pool.executable = options.executable;
+  pool.worker_arguments = options.worker_arguments;
+  pool.workers = options.compile_workers;
+  pool.cuda_home = options.cuda_home;
+  ASSIGN_OR_RETURN(session->pool, CompilePool::Create(std::move(pool)));
+  ASSIGN_OR_RETURN(
+      session->catalog,
+      ProgramCatalog::Create({options.registry_directory,
+                              options.compile_commands, options.cuda_home},
+                             session->pool.get()));
+  if (record) {
+    session->recorder = std::make_unique<LaunchRecorder>(
+        LaunchRecorder::Options{options.max_unit_bytes, options.launch_timeout,
+                                executor, argv},
+        session->store.get(), session->ledger.get());
+  }
+  session->substitutions =
+      std::make_unique<Substitutions>(options.substitutions);
+  return absl::OkStatus();
+}
+
+ConnectionOptions MakeConnectionOptions(const RecordOptions& options,
+                                        const ExecutorClient::Options& executor,
+                                        Session* session) {
+  ConnectionOptions connection;
+  connection.device_memory_bytes = options.device_memory_bytes != 0
+                                       ? options.device_memory_bytes
+                                       : DefaultDeviceMemory();
+  connection.device_name = "Reprise cpu";
+  AppDevice::Shared& shared = connection.shared;
+  shared.arena.base = options.arena_base;
+  shared.arena.globals_bytes = kGlobalsBytes;
+  shared.arena.bytes =
+      kGlobalsBytes + 2 * connection.device_memory_bytes + kSpareBytes;
+  shared.arena.bytes -= shared.arena.bytes % kGranularity;
+  shared.executor = executor;
+  shared.launch_timeout = options.launch_timeout;
+  shared.catalog = session->catalog.get();
+  shared.ledger = session->ledger.get();
+  shared.recorder = session->recorder.get();
+  shared.substitutions = session->substitutions.get();
+  connection.on_static_runtime = [session](const std::string& path) {
+    const std::lock_guard<std::mutex> lock(session->mutex);
+    session->static_programs.insert(path);
+  };
+  connection.on_hello = [session] { session->used_cuda = true; };
+  return connection;
+}
+
+std::string Preloads(const std::string& library) {
+  const char* others = std::getenv("LD_PRELOAD");
+  return others == nullptr || *others == '\0'
+             ? library
+             : absl::StrCat(others, ":", library);
+}
+
+// What a run without launches most often means.
+void ExplainSilence(const Session& session, RecordResult* result) {
+  if (!result->kernels.empty()) return;
+  if (!session.static_programs.empty()) {
+    result->problem = absl::StrCat(
+        *session.static_programs.begin(),
+        " carries its own CUDA runtime, which nothing can stand in for; link "
+        "it with a shared one: nvcc -cudart shared, or clang++ with -lcudart "
+        "instead of -lcudart_static");
+  } else if (!session.used_cuda && !result->problem.empty()) {
+    result->problem =
+        "the application never called the CUDA runtime, so it launched no "
+        "kernel (a statically linked program cannot be recorded)";
+  }
+}
+
+}  // namespace
+
+int RecordResult::ExitCode() const {
+  if (application_exit_code != 0) return application_exit_code;
+  return problem.empty() ? 0 : 1;
+}
+
+absl::StatusOr<RecordResult> RunRecorded(const RecordOptions& options,
+                                         const std::vector<std::string>& argv) {
+  if (argv.empty() || argv[0].empty())
+    return absl::InvalidArgumentError("no application given");
+  ASSIGN_OR_RETURN(const std::string library,
+                   FindPreloadLibrary(options.preload_library));
+  ExecutorClient::Options executor;
+  executor.executable = options.executable;
+  executor.arguments = options.executor_arguments;
+  executor.threads = options.executor_threads;
+
+  const SignalsForApplication signals;
+  Session session;
+  RETURN_IF_ERROR(SetUp(options, argv, executor, &session));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<AppServer> server,
+      AppServer::Start(MakeConnectionOptions(options, executor, &session)));
+  ASSIGN_OR_RETURN(const ApplicationEnd end,
+                   RunApplication(argv,
+                                  {{"LD_PRELOAD", Preloads(library)},
+                                   {wire::kSocketVariable, server->path()}},
+                                  signals));
+  server->Stop();
+
+  RecordResult result;
+  result.application_exit_code = end.exit_code;
+  result.application_signal = end.signal;
+  const absl::Status finished =
+      session.ledger->Finish(session.store.get(), &result);
+  ExplainSilence(session, &result);
+  if (!finished.ok()) {
+    result.problem = absl::StrCat("units could not be kept: ",
+                                  std::string(finished.message()));
+  }
+  result.substitutions = session.substitutions->Counts();
+  return result;
+}
+
+}  // namespace reprise
