@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -19,7 +20,7 @@ constexpr size_t kMaxKernelColumn = 40;
 // Nothing where there is nothing to say.
 std::string Row(const char* name, const std::string& value) {
   if (value.empty()) return "";
-  return absl::StrFormat("  %-13s%s\n", name, value);
+  return absl::StrFormat("  %-15s%s\n", name, value);
 }
 
 std::string Dim(const v1::Dim3& dim) {
@@ -164,13 +165,17 @@ std::string Recorded(const v1::Provenance& from) {
 }
 
 std::string Occurrence(const v1::Provenance& from) {
-  std::string text = absl::StrCat(
-      "launch ", from.occurrence() + 1, " of ", from.occurrence_count(),
-      " of this kernel, ", from.same_shape_count(), " of them with this shape");
-  if (from.duration_ms() > 0) {
+  std::string text = absl::StrCat("launch ", from.occurrence() + 1, " of ",
+                                  from.occurrence_count(), " of this kernel");
+  if (from.same_shape_count() > 0) {
+    absl::StrAppend(&text, ", ", from.same_shape_count(),
+                    " of them with this shape");
+  }
+  if (from.duration_ms() > 0)
+    absl::StrAppend(&text, absl::StrFormat("; %.4g ms", from.duration_ms()));
+  if (from.total_kernel_ms() > 0) {
     absl::StrAppend(
-        &text, absl::StrFormat("; %.4g ms of %.4g ms in all",
-                               from.duration_ms(), from.total_kernel_ms()));
+        &text, absl::StrFormat(" of %.4g ms in all", from.total_kernel_ms()));
   }
   return text;
 }
@@ -275,6 +280,7 @@ std::string UnitTable(const std::vector<UnitListing>& listings) {
     }
     const v1::Unit& unit = listing.manifest;
     std::string kernel = KernelName(unit.kernel());
+    if (absl::StartsWith(kernel, "void ")) kernel.erase(0, 5);
     if (kernel.size() > kMaxKernelColumn)
       kernel = kernel.substr(0, kMaxKernelColumn - 3) + "...";
     absl::StrAppend(

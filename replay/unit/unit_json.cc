@@ -139,6 +139,10 @@ ordered_json BlobToJson(const v1::Blob& blob, const JsonOptions& options) {
 ordered_json MessageToJson(const Message& message, const JsonOptions& options) {
   if (message.GetDescriptor() == v1::Blob::descriptor())
     return BlobToJson(dynamic_cast<const v1::Blob&>(message), options);
+  if (message.GetDescriptor() == v1::Dim3::descriptor()) {
+    const auto& dim = dynamic_cast<const v1::Dim3&>(message);
+    return ordered_json::array({dim.x(), dim.y(), dim.z()});
+  }
   const Reflection& get = *message.GetReflection();
   ordered_json object = ordered_json::object();
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {

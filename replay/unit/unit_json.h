@@ -1,6 +1,7 @@
 // Reprise's messages as JSON for people and scripts: field names as in the
 // proto files, bytes in lower-case hex, 64-bit integers as numbers, enum values
-// by their short names ("f32", "device"). Thread-safe.
+// by their short names ("f32", "device"), dimensions as [x, y, z], a blob as
+// its bytes and how many of them are zero chunks. Thread-safe.
 //
 // (protobuf's own JSON has base64 digests and counts as strings.)
 #ifndef REPRISE_REPLAY_UNIT_UNIT_JSON_H_

@@ -42,8 +42,8 @@ TEST(FormatBytesTest, PicksTheUnit) {
 
 TEST_F(DescribeTest, SaysWhatTheUnitIs) {
   const std::string text = Describe();
-  EXPECT_THAT(text, HasSubstr("kernel       sigmoid(float*, int)\n"));
-  EXPECT_THAT(text, HasSubstr("symbol       _Z7sigmoidPfi\n"));
+  EXPECT_THAT(text, HasSubstr("kernel         sigmoid(float*, int)\n"));
+  EXPECT_THAT(text, HasSubstr("symbol         _Z7sigmoidPfi\n"));
   EXPECT_THAT(text, HasSubstr("grid 64x1x1, block 64x1x1\n"));
   EXPECT_THAT(text, HasSubstr("data=0x200000000000 n=0x1000\n"));
   EXPECT_THAT(text, HasSubstr("sm_90: LLVM IR 16 B; machine code 300 B; 1 "
@@ -107,6 +107,7 @@ TEST_F(DescribeTest, JsonHasHexDigestsNumbersAndShortEnums) {
   EXPECT_FALSE(json["memory"][0].contains("read_set"));
   EXPECT_EQ(json["kernel"]["parameters"][1]["offset"], 8);
   EXPECT_EQ(json["deterministic"], false);
+  EXPECT_EQ(json["launch"]["block"], nlohmann::ordered_json({64, 1, 1}));
   const nlohmann::ordered_json full = UnitToJson(id, unit, {.chunks = true});
   EXPECT_EQ(full["memory"][0]["prologue"]["chunks"][1], "");
   EXPECT_EQ(

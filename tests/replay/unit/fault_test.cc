@@ -1,5 +1,6 @@
 // A disk that fills up and a process that dies, at every step of writing a
 // unit; and writers in several processes at once.
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,18 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
+v1::Unit MinimalUnit() {
+  v1::Unit unit;
+  unit.mutable_kernel()->set_symbol("recorded");
+  for (v1::Dim3* dim : {unit.mutable_launch()->mutable_grid(),
+                        unit.mutable_launch()->mutable_block()}) {
+    dim->set_x(1);
+    dim->set_y(1);
+    dim->set_z(1);
+  }
+  return unit;
+}
+
 // Everything a recording does to a store, on one thread so that steps are
 // numbered the same each time.
 absl::Status Record(const std::string& root,
@@ -40,14 +53,7 @@ absl::Status Record(const std::string& root,
         left.erase(0, size);
         return size;
       }));
-  v1::Unit unit;
-  unit.mutable_kernel()->set_symbol("recorded");
-  for (v1::Dim3* dim : {unit.mutable_launch()->mutable_grid(),
-                        unit.mutable_launch()->mutable_block()}) {
-    dim->set_x(1);
-    dim->set_y(1);
-    dim->set_z(1);
-  }
+  v1::Unit unit = MinimalUnit();
   v1::MemoryRange* range = unit.add_memory();
   range->set_address(4096);
   range->set_bytes(image.bytes());
@@ -200,41 +206,79 @@ TEST_F(ProcessesTest, WriteOneStoreTogether) {
   EXPECT_THAT(FilesUnder(root() + "/tmp"), IsEmpty());
 }
 
-// One process keeps removing units and collecting without any grace, others
-// keep adding: an added unit is whole when Add says so, or Add says that a
-// chunk is gone.
+// A recording is killed in the middle of its stream: the store is as it was,
+// and the next recording uses the chunks that are there.
+TEST_F(ProcessesTest, AKilledRecordingLeavesTheStoreSound) {
+  auto store = OpenStore();
+  ASSERT_OK_AND_ASSIGN(const std::string id,
+                       store->Add(SmallUnit(store->chunks())));
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t pid = fork();
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    int given = 0;
+    const absl::Status status =
+        OpenStore()
+            ->chunks()
+            .PutStream([&](char* buffer, size_t capacity) {
+              if (++given == 64) {
+                // Enough: chunks are being written while this one never comes.
+                if (write(ends[1], "x", 1) != 1) _exit(1);
+                pause();
+              }
+              Noise(capacity, 1000 + static_cast<uint64_t>(given))
+                  .copy(buffer, capacity);
+              return capacity;
+            })
+            .status();
+    _exit(1);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ends[0], &byte, 1), 1);
+  ASSERT_EQ(kill(pid, SIGKILL), 0);
+  int exit_status = 0;
+  ASSERT_EQ(waitpid(pid, &exit_status, 0), pid);
+  ASSERT_TRUE(WIFSIGNALED(exit_status));
+  close(ends[0]);
+  close(ends[1]);
+
+  EXPECT_OK(store->Verify(*store->Open(id)));
+  ASSERT_OK_AND_ASSIGN(const std::vector<UnitListing> units, store->List());
+  EXPECT_THAT(units, SizeIs(1));
+  ASSERT_OK_AND_ASSIGN(const v1::Blob again,
+                       store->chunks().Put(Noise(kChunkBytes, 1001)));
+  EXPECT_OK(store->chunks().GetString(again).status());
+}
+
+// One process collects garbage without any grace while others add units: an
+// added unit is whole when Add says so, or Add says that a chunk is gone.
 TEST_F(ProcessesTest, CollectGarbageWhileOthersWrite) {
   ASSERT_OK(UnitStore::Open({.directory = root()}).status());
-  InProcesses(4, [this](int i) {
+  const auto add_units = [](UnitStore* store, uint64_t writer) {
+    for (uint64_t round = 0; round < 60; ++round) {
+      v1::Unit unit = MinimalUnit();
+      const absl::StatusOr<v1::Blob> code =
+          store->chunks().Put(Noise(100, 1000 * writer + round));
+      if (!code.ok()) return false;
+      *unit.mutable_machine_code() = *code;
+      const absl::StatusOr<std::string> id = store->Add(unit);
+      if (absl::IsNotFound(id.status())) continue;
+      if (!id.ok()) return false;
+      const absl::StatusOr<UnitReader> reader = store->Open(*id);
+      if (!reader.ok() || !store->Verify(*reader).ok()) return false;
+      if (!store->Remove(*id).ok()) return false;
+    }
+    return true;
+  };
+  InProcesses(4, [&](int i) {
     UnitStore::Options options{.directory = root(), .threads = 1};
     options.garbage_grace = absl::ZeroDuration();
     absl::StatusOr<std::unique_ptr<UnitStore>> store = UnitStore::Open(options);
     if (!store.ok()) return false;
-    if (i == 0) {
-      for (int round = 0; round < 40; ++round)
-        if (!(*store)->CollectGarbage().ok()) return false;
-      return true;
-    }
-    for (int round = 0; round < 10; ++round) {
-      v1::Unit unit;
-      *unit.mutable_kernel()->mutable_symbol() = "k";
-      for (v1::Dim3* dim : {unit.mutable_launch()->mutable_grid(),
-                            unit.mutable_launch()->mutable_block()}) {
-        dim->set_x(1);
-        dim->set_y(1);
-        dim->set_z(1);
-      }
-      const absl::StatusOr<v1::Blob> code =
-          (*store)->chunks().Put(Noise(5000, 7));
-      if (!code.ok()) return false;
-      *unit.mutable_machine_code() = *code;
-      unit.set_arguments(std::to_string(i) + ":" + std::to_string(round));
-      const absl::StatusOr<std::string> id = (*store)->Add(unit);
-      if (absl::IsNotFound(id.status())) continue;
-      if (!id.ok()) return false;
-      const absl::StatusOr<UnitReader> reader = (*store)->Open(*id);
-      if (!reader.ok() || !(*store)->Verify(*reader).ok()) return false;
-    }
+    if (i > 0) return add_units(store->get(), static_cast<uint64_t>(i));
+    for (int round = 0; round < 120; ++round)
+      if (!(*store)->CollectGarbage().ok()) return false;
     return true;
   });
 }
