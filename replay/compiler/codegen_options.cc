@@ -161,8 +161,11 @@ void ApplyCodegenOptions(const v1::CodegenOptions& options,
 
 ScopedLlvmOptions::ScopedLlvmOptions(const v1::CodegenOptions& options,
                                      const UnitOptions& unit) {
-  if (options.has_unroll_threshold())
+  if (options.has_unroll_threshold()) {
+    // NVPTX unrolls partially by a threshold of its own.
     Set("unroll-threshold", absl::StrCat(options.unroll_threshold()));
+    Set("unroll-partial-threshold", absl::StrCat(options.unroll_threshold()));
+  }
   if (options.has_inline_threshold())
     Set("inline-threshold", absl::StrCat(options.inline_threshold()));
   if (options.has_approximate_division()) {

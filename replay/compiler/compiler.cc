@@ -98,6 +98,8 @@ class Job {
   absl::StatusOr<std::unique_ptr<llvm::Module>> LoadUnit(int index);
   absl::StatusOr<std::unique_ptr<llvm::Module>> CompileUnit(int index);
   absl::StatusOr<std::unique_ptr<llvm::Module>> LinkUnits();
+  // Kernels and variables, before the target's own changes.
+  void Describe(const llvm::Module& module);
   absl::Status FinishIr(llvm::Module& module);
   absl::Status FinishGpu(llvm::Module& module);
   absl::Status FinishCpu(llvm::Module& module);
@@ -121,6 +123,7 @@ class Job {
   const Compiler::Options& options_;
   std::unique_ptr<NvJitLink>& linker_;
   v1::CompileReply& reply_;
+  std::vector<std::string> kernels_;  // that are compiled
   std::string backend_errors_;
   llvm::LLVMContext context_;
 };
@@ -191,11 +194,15 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Job::LinkUnits() {
   // IR as the recorder keeps it is whole: other kernels are units too.
   if (target_ != v1::COMPILE_TARGET_DEVICE_IR || !everything)
     RETURN_IF_ERROR(SelectKernels(kernels, *module));
-  for (v1::CompiledKernelInfo& kernel : KernelFacts(kernels, *module))
-    *reply_.add_kernels() = std::move(kernel);
-  for (v1::ModuleGlobal& global : GlobalFacts(*module))
-    *reply_.add_globals() = std::move(global);
+  kernels_ = std::move(kernels);
   return module;
+}
+
+void Job::Describe(const llvm::Module& module) {
+  for (v1::CompiledKernelInfo& kernel : KernelFacts(kernels_, module))
+    *reply_.add_kernels() = std::move(kernel);
+  for (v1::ModuleGlobal& global : GlobalFacts(module))
+    *reply_.add_globals() = std::move(global);
 }
 
 absl::Status Job::FinishIr(llvm::Module& module) {
@@ -214,8 +221,8 @@ absl::Status Job::FinishIr(llvm::Module& module) {
 absl::Status Job::RunPasses(llvm::TargetMachine& machine,
                             llvm::Module& module) {
   const Stopwatch watch;
-  RETURN_IF_ERROR(
-      RunPipeline(variant_.pipeline(), machine, options_.note, module));
+  RETURN_IF_ERROR(RunPipeline(variant_.pipeline(), machine, options_.note,
+                              options_.test_faults, module));
   reply_.set_pipeline_ms(watch.ElapsedMs());
   CountInstructions(module, *reply_.mutable_facts());
   return absl::OkStatus();
@@ -370,9 +377,13 @@ absl::Status Job::Run() {
   const ScopedLlvmOptions process_options(variant_.codegen(),
                                           known_.options[0]);
   ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module, LinkUnits());
-  if (target_ == v1::COMPILE_TARGET_DEVICE_IR) return FinishIr(*module);
+  if (target_ == v1::COMPILE_TARGET_DEVICE_IR) {
+    Describe(*module);
+    return FinishIr(*module);
+  }
   Note("codegen options");
   ApplyCodegenOptions(variant_.codegen(), known_.options[0], *module);
+  Describe(*module);
   switch (target_) {
     case v1::COMPILE_TARGET_PTX:
     case v1::COMPILE_TARGET_CUBIN:
@@ -414,6 +425,11 @@ class CompilerImpl : public Compiler {
         [&](const auto& known) { return known->input.key() == input.key(); });
     known_.push_front(std::make_unique<KnownInput>(std::move(input)));
     if (known_.size() > options_.max_inputs) known_.pop_back();
+  }
+
+  void ForgetAllBut(const std::string& key) override {
+    known_.remove_if(
+        [&](const auto& known) { return known->input.key() != key; });
   }
 
   v1::CompileReply Compile(const std::string& key, const v1::Variant& variant,

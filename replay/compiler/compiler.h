@@ -28,6 +28,8 @@ class Compiler {
     // Inputs kept with their front ends and precompiled headers; the least
     // recently used one goes.
     size_t max_inputs = 16;
+    // Pipelines may hold passes that fail on purpose (test_faults.h).
+    bool test_faults = false;
   };
   static std::unique_ptr<Compiler> Create(Options options);
   virtual ~Compiler() = default;
@@ -35,6 +37,8 @@ class Compiler {
   virtual bool Knows(const std::string& key) const = 0;
   // Replaces an input of the same key.
   virtual void Remember(v1::CompileInput input) = 0;
+  // Gives back the memory of all inputs but this one.
+  virtual void ForgetAllBut(const std::string& key) = 0;
 
   // Never fails by itself: kind COMPILE_ERROR is the variant's fault (source,
   // pipeline, options, a construct the target cannot run), INFRASTRUCTURE is

@@ -10,6 +10,7 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "replay/compiler/test_faults.h"
 
 namespace reprise {
 namespace {
@@ -36,7 +37,7 @@ std::string VerifierErrors(const llvm::Module& module) {
 
 absl::Status RunPipeline(const std::string& pipeline,
                          llvm::TargetMachine& target, const ProgressNote& note,
-                         llvm::Module& module) {
+                         bool test_faults, llvm::Module& module) {
   llvm::PassInstrumentationCallbacks callbacks;
   if (note) {
     callbacks.registerBeforeNonSkippedPassCallback(
@@ -53,6 +54,7 @@ absl::Status RunPipeline(const std::string& pipeline,
   llvm::CGSCCAnalysisManager graph;
   llvm::ModuleAnalysisManager modules;
   llvm::PassBuilder builder(&target, tuning, std::nullopt, &callbacks);
+  if (test_faults) RegisterTestFaults(builder);
   llvm::TargetLibraryInfoImpl library(module.getTargetTriple());
   functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
   builder.registerModuleAnalyses(modules);
@@ -70,7 +72,7 @@ absl::Status RunPipeline(const std::string& pipeline,
   if (note) note("verifier");
   const std::string errors = VerifierErrors(module);
   if (!errors.empty()) {
-    return absl::InternalError(
+    return absl::InvalidArgumentError(
         absl::StrCat("pipeline \"", text, "\" left invalid IR: ", errors));
   }
   return absl::OkStatus();

@@ -17,11 +17,12 @@ using ProgressNote = std::function<void(std::string_view)>;
 
 // Runs `pipeline` (empty: "default<O3>") with the target's cost model and
 // passes, then the verifier. INVALID_ARGUMENT: LLVM does not understand the
-// text, with its message; INTERNAL: the passes left invalid IR, with the
-// verifier's message. One call at a time for a module and its context.
+// text, or the passes left invalid IR; with LLVM's message. `test_faults`: the
+// text may name the passes of test_faults.h. One call at a time for a module
+// and its context.
 absl::Status RunPipeline(const std::string& pipeline,
                          llvm::TargetMachine& target, const ProgressNote& note,
-                         llvm::Module& module);
+                         bool test_faults, llvm::Module& module);
 
 // The verifier's complaint, or empty.
 std::string VerifierErrors(const llvm::Module& module);

@@ -1,4 +1,5 @@
-// ComputeSourceClosure: what a device compile reads, by preprocessing it.
+#include "replay/compiler/source_closure.h"
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +12,6 @@
 #include "llvm/Support/raw_ostream.h"
 #include "replay/base/status_macros.h"
 #include "replay/compiler/clang_driver.h"
-#include "replay/compiler/frontend.h"
 #include "replay/compiler/source_files.h"
 #include "replay/compiler/unit_options.h"
 

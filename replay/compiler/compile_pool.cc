@@ -1,0 +1,271 @@
+#include "replay/compiler/compile_pool.h"
+
+#include <zmq.h>
+
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "replay/base/file_util.h"
+#include "replay/base/log.h"
+#include "replay/base/status_macros.h"
+#include "replay/compiler/result_cache.h"
+#include "replay/compiler/worker_process.h"
+#include "replay/unit/digest.h"
+
+namespace reprise {
+namespace {
+
+using ReplyPtr = std::shared_ptr<const v1::CompileReply>;
+
+struct Job {
+  std::shared_ptr<const v1::CompileInput> input;
+  v1::Variant variant;
+  v1::CompileTarget target = v1::COMPILE_TARGET_UNSPECIFIED;
+  std::string cache_key;
+  // Guarded by the pool's mutex.
+  bool done = false;
+  absl::StatusOr<ReplyPtr> result = absl::UnknownError("not run");
+};
+
+bool IsCpu(v1::CompileTarget target) {
+  return target == v1::COMPILE_TARGET_CPU ||
+         target == v1::COMPILE_TARGET_CPU_INSTRUMENTED;
+}
+
+// Without what has no meaning for the target, so that variants that differ in
+// nothing else are built once.
+v1::Variant ForTarget(v1::Variant variant, v1::CompileTarget target) {
+  if (IsCpu(target)) {
+    variant.mutable_codegen()->clear_max_registers();
+    variant.mutable_codegen()->clear_ptxas_level();
+  } else {
+    variant.clear_launch();
+    variant.mutable_codegen()->clear_prefer_vector_bits();
+  }
+  return variant;
+}
+
+class CompilePoolImpl : public CompilePool {
+ public:
+  CompilePoolImpl(Options options, TemporaryDirectory directory)
+      : options_(std::move(options)),
+        directory_(std::move(directory)),
+        zmq_context_(zmq_ctx_new()),
+        cache_(options_.cache_bytes) {
+    for (int i = 0; i < options_.workers; ++i)
+      threads_.emplace_back([this] { ServeJobs(); });
+  }
+
+  ~CompilePoolImpl() override {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      stopping_ = true;
+    }
+    work_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+    zmq_ctx_term(zmq_context_);
+  }
+
+  absl::StatusOr<v1::CompileReply> Compile(
+      const std::shared_ptr<const v1::CompileInput>& input,
+      const v1::Variant& variant, v1::CompileTarget target) override;
+
+  Statistics statistics() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return statistics_;
+  }
+
+ private:
+  // A worker of one thread, with what it has been told.
+  struct Seat {
+    std::unique_ptr<WorkerProcess> worker;
+    std::set<std::string> known_keys;
+  };
+
+  void ServeJobs();
+  absl::StatusOr<ReplyPtr> RunJob(const Job& job, Seat& seat);
+  absl::Status Occupy(Seat& seat);
+  absl::StatusOr<std::optional<WorkerProcess::Loss>> Ask(
+      const Job& job, Seat& seat, v1::CompileReply& reply);
+  void Finish(const std::shared_ptr<Job>& job, absl::StatusOr<ReplyPtr> result);
+
+  const Options options_;
+  const TemporaryDirectory directory_;
+  void* const zmq_context_;
+  ResultCache cache_;
+  std::atomic<uint64_t> next_endpoint_{0};
+  std::atomic<uint64_t> next_sequence_{1};
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_;      // the queue or stopping_ changed
+  std::condition_variable finished_;  // some job is done
+  bool stopping_ = false;
+  std::deque<std::shared_ptr<Job>> queue_;
+  std::unordered_map<std::string, std::shared_ptr<Job>> in_flight_;
+  Statistics statistics_;
+
+  std::vector<std::thread> threads_;
+};
+
+absl::StatusOr<v1::CompileReply> CompilePoolImpl::Compile(
+    const std::shared_ptr<const v1::CompileInput>& input,
+    const v1::Variant& variant, v1::CompileTarget target) {
+  auto job = std::make_shared<Job>();
+  job->input = input;
+  job->variant = ForTarget(variant, target);
+  job->target = target;
+  job->cache_key =
+      absl::StrCat(VariantDigest(job->variant), target, ":", input->key());
+  std::unique_lock<std::mutex> lock(mutex_);
+  ++statistics_.jobs;
+  if (ReplyPtr reply = cache_.Find(job->cache_key)) {
+    ++statistics_.cache_hits;
+    return *reply;
+  }
+  const auto [same, is_new] = in_flight_.emplace(job->cache_key, job);
+  if (is_new) {
+    queue_.push_back(job);
+    work_.notify_one();
+  } else {
+    ++statistics_.cache_hits;
+    job = same->second;
+  }
+  finished_.wait(lock, [&] { return job->done; });
+  RETURN_IF_ERROR(job->result.status());
+  return **job->result;
+}
+
+void CompilePoolImpl::ServeJobs() {
+  Seat seat;
+  // Ready before the first job wants it; an error shows at that job.
+  Occupy(seat).IgnoreError();
+  for (;;) {
+    std::shared_ptr<Job> job;
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      work_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+      if (stopping_) break;
+      job = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    Finish(job, RunJob(*job, seat));
+    if (seat.worker == nullptr) Occupy(seat).IgnoreError();
+  }
+}
+
+void CompilePoolImpl::Finish(const std::shared_ptr<Job>& job,
+                             absl::StatusOr<ReplyPtr> result) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  in_flight_.erase(job->cache_key);
+  job->result = std::move(result);
+  job->done = true;
+  finished_.notify_all();
+}
+
+absl::Status CompilePoolImpl::Occupy(Seat& seat) {
+  if (seat.worker != nullptr) return absl::OkStatus();
+  seat.known_keys.clear();
+  WorkerProcess::Options options;
+  options.executable = options_.executable;
+  options.arguments = options_.worker_arguments;
+  options.endpoint = absl::StrCat("ipc://", directory_.path(), "/",
+                                  next_endpoint_.fetch_add(1));
+  options.cuda_home = options_.cuda_home;
+  options.memory_bytes = options_.worker_memory_bytes;
+  absl::StatusOr<std::unique_ptr<WorkerProcess>> worker =
+      WorkerProcess::Start(options, zmq_context_);
+  if (!worker.ok()) return worker.status();
+  seat.worker = *std::move(worker);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<WorkerProcess::Loss>> CompilePoolImpl::Ask(
+    const Job& job, Seat& seat, v1::CompileReply& reply) {
+  v1::CompileRequest request;
+  request.set_sequence(next_sequence_.fetch_add(1));
+  request.set_input_key(job.input->key());
+  *request.mutable_variant() = job.variant;
+  request.set_target(job.target);
+  if (seat.known_keys.count(job.input->key()) == 0)
+    *request.mutable_input() = *job.input;
+  ASSIGN_OR_RETURN(std::optional<WorkerProcess::Loss> loss,
+                   seat.worker->Exchange(request, options_.job_timeout, reply));
+  if (!loss && reply.need_input()) {
+    *request.mutable_input() = *job.input;
+    ASSIGN_OR_RETURN(
+        loss, seat.worker->Exchange(request, options_.job_timeout, reply));
+  }
+  if (!loss) seat.known_keys.insert(job.input->key());
+  if (!loss && reply.sequence() != request.sequence()) {
+    return absl::InternalError(absl::StrCat("a compile worker answered ",
+                                            reply.sequence(), ", expected ",
+                                            request.sequence()));
+  }
+  return loss;
+}
+
+absl::StatusOr<ReplyPtr> CompilePoolImpl::RunJob(const Job& job, Seat& seat) {
+  // A worker that somebody else killed says nothing about the variant: such a
+  // job gets a second chance.
+  for (int attempt = 0;; ++attempt) {
+    RETURN_IF_ERROR(Occupy(seat));
+    auto reply = std::make_shared<v1::CompileReply>();
+    absl::StatusOr<std::optional<WorkerProcess::Loss>> loss =
+        Ask(job, seat, *reply);
+    if (!loss.ok()) {
+      seat.worker.reset();
+      return loss.status();
+    }
+    if (!*loss) {
+      // What this machine lacks may be there next time.
+      if (reply->kind() != v1::OUTCOME_KIND_INFRASTRUCTURE)
+        cache_.Insert(job.cache_key, reply);
+      return ReplyPtr(std::move(reply));
+    }
+    seat.worker.reset();
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ++statistics_.workers_lost;
+    }
+    LOG_INFO("lost a compile worker: it {}", (*loss)->description);
+    if ((*loss)->reason == WorkerProcess::Loss::Reason::kKilled && attempt == 0)
+      continue;
+    reply = std::make_shared<v1::CompileReply>();
+    reply->set_kind(v1::OUTCOME_KIND_COMPILE_ERROR);
+    reply->set_diagnostics(absl::StrCat("the compiler ", (*loss)->description));
+    return ReplyPtr(std::move(reply));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CompilePool>> CompilePool::Create(
+    Options options) {
+  if (options.workers < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "got ", options.workers, " compile workers, expected at least 1"));
+  }
+  if (options.executable.empty()) {
+    ASSIGN_OR_RETURN(options.executable, SelfExecutable());
+  }
+  if (options.cuda_home.empty()) {
+    const char* variable = std::getenv("CUDA_HOME");
+    options.cuda_home =
+        variable != nullptr && *variable != '\0' ? variable : "/usr/local/cuda";
+  }
+  ASSIGN_OR_RETURN(TemporaryDirectory directory,
+                   TemporaryDirectory::Create("reprise-compile"));
+  return std::make_unique<CompilePoolImpl>(std::move(options),
+                                           std::move(directory));
+}
+
+}  // namespace reprise
