@@ -47,28 +47,30 @@ std::string EnumText(const google::protobuf::Message& message,
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
+// A number of up to 8 bytes in hex, the size of anything larger.
+std::string ArgumentValue(const v1::Unit& unit,
+                          const v1::KernelParameter& parameter) {
+  if (parameter.bytes() == 0 || parameter.bytes() > 8 ||
+      uint64_t{parameter.offset()} + parameter.bytes() >
+          unit.arguments().size()) {
+    return FormatBytes(parameter.bytes());
+  }
+  uint64_t value = 0;
+  for (uint32_t i = 0; i < parameter.bytes(); ++i) {
+    const auto byte =
+        static_cast<unsigned char>(unit.arguments()[parameter.offset() + i]);
+    value |= uint64_t{byte} << (8 * i);
+  }
+  return absl::StrCat("0x", absl::Hex(value));
+}
+
 std::string Arguments(const v1::Unit& unit) {
   std::vector<std::string> parts;
   for (const v1::KernelParameter& parameter : unit.kernel().parameters()) {
     const std::string name = parameter.name().empty()
                                  ? absl::StrCat("#", parts.size())
                                  : parameter.name();
-    const std::string value =
-        uint64_t{parameter.offset()} + parameter.bytes() <=
-                    unit.arguments().size() &&
-                parameter.bytes() <= 8
-            ? [&] {
-                // Little-endian, so the last byte leads.
-                std::string bytes = unit.arguments().substr(parameter.offset(),
-                                                            parameter.bytes());
-                std::reverse(bytes.begin(), bytes.end());
-                std::string hex = HexEncode(bytes);
-                hex.erase(0, std::min(hex.find_first_not_of('0'),
-                                      hex.empty() ? 0 : hex.size() - 1));
-                return absl::StrCat("0x", hex);
-              }()
-            : FormatBytes(parameter.bytes());
-    parts.push_back(absl::StrCat(name, "=", value));
+    parts.push_back(absl::StrCat(name, "=", ArgumentValue(unit, parameter)));
   }
   if (parts.empty()) return FormatBytes(unit.arguments().size());
   return absl::StrJoin(parts, " ");
