@@ -67,12 +67,13 @@ void MoveBuilder::AddTo(MoveSet& moves, const std::string& parameter,
   moves.emplace(std::move(key), std::move(move));
 }
 
-std::string FreshName(const Body& body, const std::string& path,
+std::string FreshName(const Body& body, const Span& site,
                       const std::string& stem) {
-  const std::string_view text = body.code.File(path);
-  std::string name = stem;
+  const std::string_view text = body.code.File(site.path);
+  const std::string first = absl::StrCat(stem, "_", body.code.Line(site));
+  std::string name = first;
   for (int i = 2; text.find(name) != std::string_view::npos; ++i) {
-    name = absl::StrCat(stem, "_", i);
+    name = absl::StrCat(first, "_", i);
   }
   return name;
 }

@@ -69,8 +69,9 @@ class MoveBuilder {
   Move move_;
 };
 
-// A name that no text of the file holds yet, from `stem`.
-std::string FreshName(const Body& body, const std::string& path,
+// A name that no text of the file holds yet and no other site gets: `stem` with
+// the line of `site`.
+std::string FreshName(const Body& body, const Span& site,
                       const std::string& stem);
 
 // The statement list that `stmt` is an element of; nullptr: it is the body of

@@ -309,8 +309,12 @@ void FindHoistedLoads(const Body& body, MoveSet& moves) {
       const auto first = body.code.Of(load);
       if (known || stored || !first) continue;
       done.push_back(load);
-      const std::string name = FreshName(
-          body, first->path, element->pointer->getNameAsString() + "_once");
+      // Of several, each has a name and a place of its own.
+      const int order = std::min(static_cast<int>(done.size()) - 1, 9);
+      const std::string name =
+          FreshName(body, *first,
+                    absl::StrCat(element->pointer->getNameAsString(), "_once",
+                                 order == 0 ? "" : absl::StrCat(order + 1)));
       MoveBuilder move(body, "hoist_load", *first);
       bool whole = true;
       for (const Expr* other : effects.loads) {
@@ -324,7 +328,7 @@ void FindHoistedLoads(const Body& body, MoveSet& moves) {
                   absl::StrCat("const ", TypeName(body, load->getType()), " ",
                                name, " = ", std::string(body.code.Text(*first)),
                                ";\n", around->indent),
-                  kBeforeStatement)
+                  kBeforeStatement + order)
           .Claim("what the loop writes is not what it reads, and it runs")
           .TagNest(loop)
           .AddTo(moves, absl::StrCat(body.code.Line(around->loop)),
@@ -365,7 +369,7 @@ void FindRegisterAccumulators(const Body& body, MoveSet& moves) {
       const Span at = uses.front();
       const std::string text(body.code.Text(at));
       const std::string name = FreshName(
-          body, at.path, element->pointer->getNameAsString() + "_register");
+          body, at, element->pointer->getNameAsString() + "_register");
       MoveBuilder move(body, "register_accumulator", at);
       for (const Span& use : uses) move.Replace(use, name);
       move.Insert(around->loop.path, around->loop.begin,

@@ -1,11 +1,14 @@
 // Splits a loop's reduction into independent partial results.
+#include <algorithm>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "clang/AST/Expr.h"
 #include "evolution/ast/rewrite.h"
 
@@ -96,15 +99,36 @@ std::optional<Reduced> ReductionOf(const Body& body, const CountedLoop& loop,
   return reduced;
 }
 
-// The body's text with the reduction going to `partial`.
+// `text`'s lines, the first one's indentation unknown, at `indent`.
+std::string Reindent(std::string_view text, const std::string& indent) {
+  std::vector<std::string> lines =
+      absl::StrSplit(absl::string_view(text.data(), text.size()), '\n');
+  size_t common = std::string::npos;
+  for (size_t i = 1; i < lines.size(); ++i) {
+    common = std::min(common, lines[i].find_first_not_of(" \t"));
+  }
+  for (size_t i = 1; i < lines.size(); ++i) {
+    if (common != std::string::npos && lines[i].size() > common) {
+      lines[i] = indent + lines[i].substr(common);
+    }
+  }
+  return indent + absl::StrJoin(lines, "\n");
+}
+
+// The body's statements at `indent`, with the reduction going to `partial`.
 std::optional<std::string> BodyText(const Body& body, const CountedLoop& loop,
                                     const Stmt* step, const VarDecl* variable,
-                                    const std::string& partial) {
+                                    const std::string& partial,
+                                    const std::string& indent) {
   auto whole = body.code.Of(loop.loop->getBody());
   if (!whole) return std::nullopt;
-  const std::string_view file = body.code.File(whole->path);
   const bool braces = llvm::isa<clang::CompoundStmt>(loop.loop->getBody());
+  if (braces) {
+    ++whole->begin;
+    --whole->end;
+  }
   std::string text(body.code.Text(*whole));
+  if (text.find('#') != std::string::npos) return std::nullopt;
   // From the back, so that offsets stay.
   std::vector<Span> uses;
   for (const VariableUse& use : body.facts.UsesOf(variable)) {
@@ -118,16 +142,33 @@ std::optional<std::string> BodyText(const Body& body, const CountedLoop& loop,
   for (const Span& use : uses) {
     text.replace(use.begin - whole->begin, use.end - use.begin, partial);
   }
-  if (file.find("#", whole->begin) < whole->end) return std::nullopt;
-  return braces ? text : absl::StrCat("{ ", text, "; }");
+  if (!braces) text += ';';
+  const absl::string_view stripped = absl::StripAsciiWhitespace(text);
+  return Reindent(std::string_view(stripped.data(), stripped.size()), indent);
 }
 
-std::string Sum(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) {
-    absl::StrAppend(&text, text.empty() ? "" : " + ", name);
-  }
-  return text;
+std::string TypeText(const Body& body, const VarDecl* variable) {
+  return variable->getType()
+      .getCanonicalType()
+      .getUnqualifiedType()
+      .getAsString(body.facts.ast().getPrintingPolicy());
+}
+
+// The loop's step as a factor; "": not to be had.
+std::string StepText(const Body& body, const CountedLoop& loop) {
+  if (loop.step == nullptr) return "1";
+  const std::string text = body.code.Text(loop.step);
+  const Expr* step = loop.step->IgnoreParenImpCasts();
+  const bool simple = llvm::isa<clang::DeclRefExpr>(step) ||
+                      llvm::isa<clang::IntegerLiteral>(step) ||
+                      llvm::isa<clang::PseudoObjectExpr>(step) ||
+                      llvm::isa<clang::MemberExpr>(step);
+  return text.empty() || simple ? text : absl::StrCat("(", text, ")");
+}
+
+std::string Times(int times, const std::string& step) {
+  if (step == "1") return absl::StrCat(times);
+  return times == 1 ? step : absl::StrCat(times, " * ", step);
 }
 
 struct Plan {
@@ -139,23 +180,21 @@ struct Plan {
   std::string indent;
 };
 
+// `index + times * step`.
+std::string Ahead(const std::string& index, int times,
+                  const std::string& step) {
+  if (times == 0) return index;
+  return absl::StrCat(index, " + ", Times(times, step));
+}
+
 // Statements that do `ways` iterations at a time as long as there are so many,
 // and leave the rest to the loop behind them.
 std::optional<std::string> Prologue(const Body& body, const Plan& plan,
                                     int ways, const std::string& index) {
-  const std::string type =
-      plan.reduced.variable->getType()
-          .getCanonicalType()
-          .getUnqualifiedType()
-          .getAsString(body.facts.ast().getPrintingPolicy());
-  const std::string index_type =
-      plan.loop.variable->getType()
-          .getCanonicalType()
-          .getUnqualifiedType()
-          .getAsString(body.facts.ast().getPrintingPolicy());
+  const std::string type = TypeText(body, plan.reduced.variable);
+  const std::string index_type = TypeText(body, plan.loop.variable);
   const std::string variable = plan.reduced.variable->getNameAsString();
-  const std::string step =
-      plan.loop.step == nullptr ? "1" : body.code.Text(plan.loop.step);
+  const std::string step = StepText(body, plan.loop);
   const std::string bound = body.code.Text(plan.loop.bound);
   if (step.empty() || bound.empty()) return std::nullopt;
   const std::string& in = plan.indent;
@@ -165,27 +204,28 @@ std::optional<std::string> Prologue(const Body& body, const Plan& plan,
                    std::string(body.code.Text(plan.first)), ";\n", in);
   std::vector<std::string> partials;
   for (int way = 1; way < ways; ++way) {
-    partials.push_back(FreshName(body, plan.keyword.path,
-                                 absl::StrCat(variable, "_part", way)));
+    partials.push_back(
+        FreshName(body, plan.keyword, absl::StrCat(variable, "_part", way)));
     absl::StrAppend(&text, type, " ", partials.back(), " = ",
                     sums ? "0" : variable, ";\n", in);
   }
-  absl::StrAppend(&text, "for (; ", index, " + ", ways - 1, " * (", step, ") ",
-                  plan.loop.comparison == clang::BO_LT ? "<" : "<=", " ", bound,
-                  "; ", index, " += ", ways, " * (", step, ")) {\n", in);
+  absl::StrAppend(&text, "for (; ", Ahead(index, ways - 1, step),
+                  plan.loop.comparison == clang::BO_LT ? " < " : " <= ", bound,
+                  "; ", index, " += ", Times(ways, step), ") {\n", in);
   for (int way = 0; way < ways; ++way) {
     const auto round =
         BodyText(body, plan.loop, plan.step, plan.reduced.variable,
-                 way == 0 ? variable : partials[way - 1]);
+                 way == 0 ? variable : partials[way - 1], in + "    ");
     if (!round) return std::nullopt;
     absl::StrAppend(&text, "  {\n", in, "    const ", index_type, " ",
-                    plan.loop.variable->getNameAsString(), " = ", index);
-    if (way > 0) absl::StrAppend(&text, " + ", way, " * (", step, ")");
-    absl::StrAppend(&text, ";\n", in, "    ", *round, "\n", in, "  }\n", in);
+                    plan.loop.variable->getNameAsString(), " = ",
+                    Ahead(index, way, step), ";\n", *round, "\n", in, "  }\n",
+                    in);
   }
   absl::StrAppend(&text, "}\n", in);
   if (sums) {
-    absl::StrAppend(&text, variable, " += ", Sum(partials), ";\n", in);
+    absl::StrAppend(&text, variable, " += ", absl::StrJoin(partials, " + "),
+                    ";\n", in);
   } else {
     for (const std::string& partial : partials) {
       absl::StrAppend(&text, variable, " = ", plan.reduced.function, "(",
@@ -225,9 +265,8 @@ void FindPartialSums(const Body& body, MoveSet& moves) {
   for (const clang::ForStmt* loop : body.facts.loops()) {
     const auto plan = MakePlan(body, loop);
     if (!plan) continue;
-    const std::string index =
-        FreshName(body, plan->keyword.path,
-                  plan->loop.variable->getNameAsString() + "_next");
+    const std::string index = FreshName(
+        body, plan->keyword, plan->loop.variable->getNameAsString() + "_next");
     const bool rounds = plan->reduced.kind == Reduction::kSum &&
                         plan->reduced.variable->getType()->isFloatingType();
     for (const int ways : {2, 4, 8}) {

@@ -137,19 +137,35 @@ TEST(HoistLoadTest, LoadsOnceBeforeTheLoop) {
                       "    c[i] = a[n - 1] * b[i] + a[n - 1];\n"
                       "  }\n",
                       "hoist_load"),
-            "  const float a_once = a[n - 1];\n"
+            "  const float a_once_4 = a[n - 1];\n"
             "  for (int i = 0; i < n; ++i) {\n"
-            "    c[i] = a_once * b[i] + a_once;\n"
+            "    c[i] = a_once_4 * b[i] + a_once_4;\n"
             "  }\n");
+}
+
+TEST(HoistLoadTest, TwoLoadsOfOneLoopGoTogether) {
+  const SourceContext context = Context(
+      Kernel("  for (int i = 0; i < n; ++i) c[i] = a[0] + a[1] * b[0];\n"));
+  const SourceAnalysis analysis = Analyze(context);
+  std::vector<const Move*> all;
+  for (const Move& move : analysis.moves) {
+    if (move.kind == "hoist_load") all.push_back(&move);
+  }
+  ASSERT_THAT(all, SizeIs(3));
+  const auto files = ApplyMoves(analysis.source, all);
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_TRUE(CheckSource(context, *files).ok());
+  EXPECT_THAT(files->at("/app/kernel.cu"),
+              HasSubstr("c[i] = a_once_3 + a_once2_3 * b_once3_3;"));
 }
 
 TEST(HoistLoadTest, GoesBeforeAPragma) {
   EXPECT_EQ(BodyAfter("  #pragma unroll 2\n"
                       "  for (int i = 0; i < n; ++i) c[i] = a[0];\n",
                       "hoist_load"),
-            "  const float a_once = a[0];\n"
+            "  const float a_once_4 = a[0];\n"
             "  #pragma unroll 2\n"
-            "  for (int i = 0; i < n; ++i) c[i] = a_once;\n");
+            "  for (int i = 0; i < n; ++i) c[i] = a_once_4;\n");
 }
 
 TEST(HoistLoadTest, RefusesWhatMayChangeOrMayNotBeRead) {
@@ -185,10 +201,10 @@ TEST(RegisterAccumulatorTest, KeepsTheElementInARegister) {
                       "    c[t * n] += a[k] * b[k];\n",
                       "register_accumulator"),
             "  const int t = threadIdx.x;\n"
-            "  float c_register = c[t * n];\n"
+            "  float c_register_5 = c[t * n];\n"
             "  for (int k = 0; k < n; ++k)\n"
-            "    c_register += a[k] * b[k];\n"
-            "  c[t * n] = c_register;\n");
+            "    c_register_5 += a[k] * b[k];\n"
+            "  c[t * n] = c_register_5;\n");
 }
 
 TEST(RegisterAccumulatorTest, RefusesOtherUsesOfThePointer) {
@@ -209,20 +225,20 @@ TEST(RegisterAccumulatorTest, RefusesOtherUsesOfThePointer) {
 TEST(PartialSumsTest, SplitsASum) {
   EXPECT_EQ(BodyAfter(kSum, "partial_sums", "=2"),
             "  float sum = 0;\n"
-            "  int i_next = 0;\n"
-            "  float sum_part1 = 0;\n"
-            "  for (; i_next + 1 * (1) < n; i_next += 2 * (1)) {\n"
+            "  int i_next_4 = 0;\n"
+            "  float sum_part1_4 = 0;\n"
+            "  for (; i_next_4 + 1 < n; i_next_4 += 2) {\n"
             "    {\n"
-            "      const int i = i_next;\n"
-            "      { sum += a[i]; }\n"
+            "      const int i = i_next_4;\n"
+            "      sum += a[i];\n"
             "    }\n"
             "    {\n"
-            "      const int i = i_next + 1 * (1);\n"
-            "      { sum_part1 += a[i]; }\n"
+            "      const int i = i_next_4 + 1;\n"
+            "      sum_part1_4 += a[i];\n"
             "    }\n"
             "  }\n"
-            "  sum += sum_part1;\n"
-            "  for (int i = i_next; i < n; ++i) sum += a[i];\n"
+            "  sum += sum_part1_4;\n"
+            "  for (int i = i_next_4; i < n; ++i) sum += a[i];\n"
             "  c[0] = sum;\n");
 }
 
@@ -235,11 +251,35 @@ TEST(PartialSumsTest, SplitsAMaximumWithTheLoopsOwnStep) {
       "  }\n"
       "  c[0] = best;\n",
       "partial_sums", "=4");
-  EXPECT_THAT(after, HasSubstr("float best_part3 = best;\n"));
-  EXPECT_THAT(after, HasSubstr("const int i = i_next + 3 * (blockDim.x);\n"));
-  EXPECT_THAT(after, HasSubstr("best_part2 = fmaxf(best_part2, x);\n"));
-  EXPECT_THAT(after, HasSubstr("  best = fmaxf(best, best_part1);\n"));
-  EXPECT_THAT(after, HasSubstr("for (int i = i_next; i < n; i += blockDim.x)"));
+  EXPECT_THAT(after, HasSubstr("float best_part3_4 = best;\n"));
+  EXPECT_THAT(after, HasSubstr("i_next_4 + 3 * blockDim.x < n"));
+  EXPECT_THAT(after,
+              HasSubstr("      const int i = i_next_4 + 2 * blockDim.x;\n"
+                        "      const float x = a[i] * 2;\n"
+                        "      best_part2_4 = fmaxf(best_part2_4, x);\n"
+                        "    }\n"));
+  EXPECT_THAT(after, HasSubstr("  best = fmaxf(best, best_part1_4);\n"));
+  EXPECT_THAT(after,
+              HasSubstr("for (int i = i_next_4; i < n; i += blockDim.x)"));
+}
+
+TEST(PartialSumsTest, TwoLoopsOfOneFunctionGoTogether) {
+  const SourceContext context =
+      Context(Kernel("  float s = 0;\n"
+                     "  for (int i = 0; i < n; ++i) s += a[i];\n"
+                     "  for (int i = 0; i < n; ++i) s += b[i];\n"
+                     "  c[0] = s;\n"));
+  const SourceAnalysis analysis = Analyze(context);
+  std::vector<const Move*> both;
+  for (const Move& move : analysis.moves) {
+    if (move.kind == "partial_sums" && move.key.back() == '4') {
+      both.push_back(&move);
+    }
+  }
+  ASSERT_THAT(both, SizeIs(2));
+  const auto files = ApplyMoves(analysis.source, both);
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_TRUE(CheckSource(context, *files).ok());
 }
 
 TEST(PartialSumsTest, OnlyFloatSumsAreInexact) {
