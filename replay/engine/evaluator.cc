@@ -237,7 +237,7 @@ absl::Status Evaluator::LearnBaseline() {
   if (!covered) RETURN_IF_ERROR(ExplainedBySpread(from_epilogue, spread));
   if (!spread.empty() && !options_.tolerance.has_value())
     unit_ = WithLearnedTolerances(unit_, spread);
-  if (spread.empty() && !adopted) return absl::OkStatus();
+  if (spread.empty() && (foreign || !adopted)) return absl::OkStatus();
   RETURN_IF_ERROR(Reload());
   if (!foreign) return absl::OkStatus();
   Verdict unused;
