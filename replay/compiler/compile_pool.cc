@@ -179,6 +179,7 @@ absl::Status CompilePoolImpl::Occupy(Seat& seat) {
   options.arguments = options_.worker_arguments;
   options.endpoint = absl::StrCat("ipc://", directory_.path(), "/",
                                   next_endpoint_.fetch_add(1));
+  options.directory = directory_.path();
   options.cuda_home = options_.cuda_home;
   options.memory_bytes = options_.worker_memory_bytes;
   absl::StatusOr<std::unique_ptr<WorkerProcess>> worker =

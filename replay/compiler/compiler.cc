@@ -225,7 +225,11 @@ absl::Status Job::RunPasses(llvm::TargetMachine& machine,
                               options_.test_faults, module));
   reply_.set_pipeline_ms(watch.ElapsedMs());
   CountInstructions(module, *reply_.mutable_facts());
-  return absl::OkStatus();
+  std::vector<std::string> entries;
+  for (const v1::CompiledKernelInfo& kernel : reply_.kernels())
+    entries.push_back(kernel.entry().empty() ? kernel.symbol()
+                                             : kernel.entry());
+  return CheckKept(entries, module, *reply_.mutable_globals());
 }
 
 absl::StatusOr<std::string> Job::Emit(llvm::TargetMachine& machine,

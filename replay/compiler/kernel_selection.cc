@@ -1,5 +1,6 @@
 #include "replay/compiler/kernel_selection.h"
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -92,6 +93,35 @@ absl::Status SelectKernels(const std::vector<std::string>& kernels,
     global.setLinkage(llvm::GlobalValue::ExternalLinkage);
     global.setExternallyInitialized(true);
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckKept(
+    const std::vector<std::string>& entries, const llvm::Module& module,
+    google::protobuf::RepeatedPtrField<v1::ModuleGlobal>& globals) {
+  for (const std::string& entry : entries) {
+    const llvm::Function* function = module.getFunction(entry);
+    if (function == nullptr || function->isDeclaration() ||
+        !function->hasExternalLinkage()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the pipeline removed or hid ", entry, ", which must stay"));
+    }
+  }
+  std::set<std::string> known;
+  for (const v1::ModuleGlobal& global : globals) known.insert(global.symbol());
+  for (const llvm::GlobalVariable& global : module.globals()) {
+    if (IsDeviceState(global) && known.count(global.getName().str()) == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the pipeline made a device variable ",
+                       global.getName().str(), " that the source lacks"));
+    }
+  }
+  globals.erase(std::remove_if(globals.begin(), globals.end(),
+                               [&](const v1::ModuleGlobal& global) {
+                                 return module.getNamedValue(global.symbol()) ==
+                                        nullptr;
+                               }),
+                globals.end());
   return absl::OkStatus();
 }
 

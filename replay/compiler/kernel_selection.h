@@ -23,6 +23,13 @@ std::vector<std::string> KernelNames(const llvm::Module& module);
 absl::Status SelectKernels(const std::vector<std::string>& kernels,
                            llvm::Module& module);
 
+// After a pipeline: INVALID_ARGUMENT where it removed or hid a function that
+// must be there (`entries`), or made device variables of other names (some
+// passes rename). `globals` loses those that the code does not use any more.
+absl::Status CheckKept(
+    const std::vector<std::string>& entries, const llvm::Module& module,
+    google::protobuf::RepeatedPtrField<v1::ModuleGlobal>& globals);
+
 // Device variables in global and constant memory that launches share.
 bool IsDeviceState(const llvm::GlobalVariable& global);
 

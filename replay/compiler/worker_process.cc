@@ -60,7 +60,8 @@ struct SpawnSetup {
 
 // No signals blocked or ignored, a process group of its own so that Ctrl-C in a
 // terminal is the parent's business, and only the descriptors it shall have.
-void Prepare(SpawnSetup& setup, int stderr_write, int progress_fd) {
+void Prepare(SpawnSetup& setup, const std::string& directory, int stderr_write,
+             int progress_fd) {
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
@@ -70,6 +71,7 @@ void Prepare(SpawnSetup& setup, int stderr_write, int progress_fd) {
   posix_spawnattr_setflags(&setup.attributes, POSIX_SPAWN_SETSIGMASK |
                                                   POSIX_SPAWN_SETSIGDEF |
                                                   POSIX_SPAWN_SETPGROUP);
+  posix_spawn_file_actions_addchdir_np(&setup.actions, directory.c_str());
   posix_spawn_file_actions_addopen(&setup.actions, 0, "/dev/null", O_RDWR, 0);
   posix_spawn_file_actions_adddup2(&setup.actions, 0, 1);
   posix_spawn_file_actions_adddup2(&setup.actions, stderr_write, 2);
@@ -138,7 +140,7 @@ absl::Status WorkerProcess::Spawn() {
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   SpawnSetup setup;
-  Prepare(setup, stderr_write, progress);
+  Prepare(setup, options_.directory, stderr_write, progress);
   const int error =
       posix_spawn(&pid_, options_.executable.c_str(), &setup.actions,
                   &setup.attributes, argv.data(), environ);

@@ -33,6 +33,8 @@ class WorkerProcess {
     std::string executable;
     std::vector<std::string> arguments;
     std::string endpoint;  // ipc://, not used before
+    // Working directory of the child, for passes that write files.
+    std::string directory;
     std::string cuda_home;
     uint64_t memory_bytes = 0;
     absl::Duration start_timeout = absl::Seconds(60);
