@@ -159,8 +159,8 @@ absl::Status RunDemo(const DemoOptions& options, CliContext* context) {
   RETURN_IF_ERROR(
       context->settings.Set("store", directory + "/units", "the demo"));
   RETURN_IF_ERROR(
-      context->settings.Set("builds", directory + "/builds", "the demo"));
-  setenv("REPRISE_HOME", (directory + "/builds").c_str(), 1);
+      context->settings.Set("home", directory + "/home", "the demo"));
+  setenv("REPRISE_HOME", (directory + "/home").c_str(), 1);
   terminal.Line(terminal.Bold("1. build") + "     " + source);
   RETURN_IF_ERROR(WriteFileAtomically(source, kPotentialSource));
   ASSIGN_OR_RETURN(

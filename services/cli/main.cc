@@ -79,6 +79,15 @@ int RunVerbs(int argc, char** argv) {
   return context.exit_code;
 }
 
+// `reprise cc` looks for $REPRISE_HOME alone; a project or user file may name
+// it as well.
+int RunCompiler(int argc, char** argv) {
+  const absl::StatusOr<Settings> settings =
+      Settings::Load(std::filesystem::current_path());
+  if (settings.ok()) setenv("REPRISE_HOME", settings->Get("home").c_str(), 1);
+  return CompilerLauncherMain(argc, argv);
+}
+
 }  // namespace
 }  // namespace reprise
 
@@ -86,7 +95,7 @@ int main(int argc, char** argv) {
   reprise::InitializeLogging();
   const char* verb = argc > 1 ? argv[1] : "";
   if (std::strcmp(verb, "cc") == 0)
-    return reprise::CompilerLauncherMain(argc - 2, argv + 2);
+    return reprise::RunCompiler(argc - 2, argv + 2);
   if (std::strcmp(verb, "executor") == 0)
     return reprise::ExecutorMain(argc - 2, argv + 2);
   if (std::strcmp(verb, "compile-worker") == 0)

@@ -88,7 +88,7 @@ absl::Status RunRecord(const RecordVerbOptions& verb, CliContext* context) {
 
 absl::StatusOr<RecordOptions> SessionOptions(const CliContext& context) {
   RecordOptions options;
-  options.registry_directory = context.settings.Get("builds");
+  options.registry_directory = context.settings.Get("home") + "/build";
   options.cuda_home = context.settings.Get("cuda_home");
   ASSIGN_OR_RETURN(const int64_t threads,
                    context.settings.GetInteger("threads", 0, 4096));

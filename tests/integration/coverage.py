@@ -42,9 +42,7 @@ class Coverage:
         self.reprise = str(pathlib.Path(build_dir) / "bin/reprise")
         self.work = pathlib.Path(work)
         self.compiler = compiler
-        self.environment = dict(os.environ, REPRISE_BUILDS=str(self.work / "builds"), REPRISE_LOG="warning")
-        # `reprise cc` takes no flags of its own, so where it keeps builds comes from the environment.
-        self.environment["REPRISE_HOME"] = str(self.work / "builds")
+        self.environment = dict(os.environ, REPRISE_HOME=str(self.work / "home"), REPRISE_LOG="warning")
 
     def build(self, app):
         script = ["bash", str(ROOT / "tests/apps/build.sh"), "--compiler", self.compiler, "--out",
