@@ -194,11 +194,19 @@ void FindInterchanges(const Body& body, MoveSet& moves) {
         OrderOf(body, statements[0], outside->variable, inside->variable);
     const auto above = Header(body, outer);
     const auto below = Header(body, inner);
-    if (order == Order::kUnknown || !above || !below) continue;
+    if (order == Order::kUnknown || !above || !below ||
+        above->path != below->path) {
+      continue;
+    }
     const Effects& effects = body.facts.EffectsOf(statements[0]);
     MoveBuilder move(body, "interchange", *above);
-    move.Replace(*above, std::string(body.code.Text(*below)))
-        .Replace(*below, std::string(body.code.Text(*above)))
+    // One edit from the first header to the second: what another rewrite puts
+    // between them would not survive.
+    move.Replace({above->path, above->begin, below->end},
+                 absl::StrCat(std::string(body.code.Text(*below)),
+                              std::string(body.code.Text(
+                                  {above->path, above->end, below->begin})),
+                              std::string(body.code.Text(*above))))
         .TagNest(outer);
     if (order == Order::kRounds) move.Inexact();
     if (!effects.stores.empty() && !effects.loads.empty()) {
@@ -330,7 +338,6 @@ void FindHoistedLoads(const Body& body, MoveSet& moves) {
                                ";\n", around->indent),
                   kBeforeStatement + order)
           .Claim("what the loop writes is not what it reads, and it runs")
-          .TagNest(loop)
           .AddTo(moves, absl::StrCat(body.code.Line(around->loop)),
                  absl::StrCat("load ", std::string(body.code.Text(*first)),
                               " once before the loop at ",

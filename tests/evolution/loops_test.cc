@@ -314,23 +314,35 @@ TEST(PartialSumsTest, RefusesWhatIsMoreThanASum) {
            "a[i]; }\n"));
 }
 
-TEST(LoopTagsTest, StructuralRewritesOfOneNestExcludeEachOther) {
+TEST(LoopConflictTest, RewritesThatRestOnALoopsShapeExcludeItsChange) {
   const SourceAnalysis analysis =
-      Analyze(Context(Kernel("  for (int i = 0; i < n; ++i)\n"
+      Analyze(Context(Kernel("  for (int i = 0; i < n; ++i) {\n"
                              "    for (int j = 0; j < n; ++j)\n"
-                             "      c[i] += a[j];\n")));
-  const Move* interchange = nullptr;
-  const Move* accumulator = nullptr;
-  const Move* unroll = nullptr;
+                             "      c[0] += a[j] * b[i] * b[n];\n"
+                             "  }\n")));
+  const auto find = [&](const std::string& kind, size_t line) {
+    for (const Move& move : analysis.moves) {
+      const bool there =
+          move.key.find(":" + std::to_string(line)) != std::string::npos ||
+          move.key.rfind("=" + std::to_string(line)) != std::string::npos;
+      if (move.kind == kind && there) return &move;
+    }
+    return static_cast<const Move*>(nullptr);
+  };
+  const Move* interchange = find("interchange", 3);
+  const Move* outer_unroll = find("unroll", 3);
+  const Move* inner_hoist = nullptr;
+  const Move* inner_register = nullptr;
   for (const Move& move : analysis.moves) {
-    if (move.kind == "interchange") interchange = &move;
-    if (move.kind == "register_accumulator") accumulator = &move;
-    if (move.kind == "unroll") unroll = &move;
+    if (move.key.substr(move.key.size() - 2) != "=4") continue;  // inner loop
+    if (move.kind == "hoist_load") inner_hoist = &move;
+    if (move.kind == "register_accumulator") inner_register = &move;
   }
-  ASSERT_TRUE(interchange && unroll);
-  EXPECT_TRUE(Compatible(*interchange, *unroll));
-  // c[i] within the j loop stands in no statement list, so no accumulator.
-  EXPECT_EQ(accumulator, nullptr);
+  ASSERT_TRUE(interchange && outer_unroll && inner_hoist && inner_register);
+  EXPECT_TRUE(Compatible(*interchange, *outer_unroll));
+  EXPECT_FALSE(Compatible(*interchange, *inner_hoist));
+  EXPECT_FALSE(Compatible(*interchange, *inner_register));
+  EXPECT_TRUE(Compatible(*inner_hoist, *inner_register));
 }
 
 }  // namespace
