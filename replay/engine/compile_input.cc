@@ -37,7 +37,7 @@ absl::StatusOr<std::shared_ptr<const v1::CompileInput>> LoadCompileInput(
     ASSIGN_OR_RETURN(*out->mutable_ir(), unit.chunks().GetString(tu.ir()));
     key.Bytes(Sha256(out->ir()));
   }
-  input->set_key(key.Finish());
+  input->set_key(HexEncode(key.Finish()));
   return std::shared_ptr<const v1::CompileInput>(std::move(input));
 }
 
