@@ -37,39 +37,23 @@ class ChannelImpl : public Channel {
                        : ZmqError(bind ? "bind" : "connect to", endpoint_);
   }
 
-  absl::Status Send(const google::protobuf::MessageLite& message) override {
+  absl::StatusOr<Event> Send(const google::protobuf::MessageLite& message,
+                             int descriptor, absl::Duration timeout) override {
     std::string bytes;
     if (!message.SerializeToString(&bytes)) {
       return absl::InvalidArgumentError(
           "a message does not serialize; it is over 2 GiB");
     }
-    // The peer queues without bound of its own; there is one request at a time.
+    ASSIGN_OR_RETURN(const Event event, Poll(ZMQ_POLLOUT, descriptor, timeout));
+    if (event != Event::kReady) return event;
     if (zmq_send(socket_, bytes.data(), bytes.size(), 0) < 0) {
       return ZmqError("send to", endpoint_);
     }
-    return absl::OkStatus();
+    return event;
   }
 
   absl::StatusOr<Event> Wait(int descriptor, absl::Duration timeout) override {
-    zmq_pollitem_t items[2] = {{socket_, 0, ZMQ_POLLIN, 0},
-                               {nullptr, descriptor, ZMQ_POLLIN, 0}};
-    const int count = descriptor >= 0 ? 2 : 1;
-    const absl::Time deadline = absl::Now() + timeout;
-    while (true) {
-      const absl::Duration left = deadline - absl::Now();
-      // Rounded up, so that a rest below a millisecond does not spin.
-      const int64_t ms = absl::ToInt64Milliseconds(
-          std::max(left, absl::ZeroDuration()) + absl::Microseconds(999));
-      const long wait = timeout == absl::InfiniteDuration()
-                            ? -1
-                            : static_cast<long>(std::min<int64_t>(ms, 1 << 30));
-      const int ready = zmq_poll(items, count, wait);
-      if (ready < 0 && zmq_errno() == EINTR) continue;
-      if (ready < 0) return ZmqError("wait for", endpoint_);
-      if (items[0].revents & ZMQ_POLLIN) return Event::kMessage;
-      if (count == 2 && items[1].revents != 0) return Event::kDescriptor;
-      if (ready == 0 && absl::Now() >= deadline) return Event::kTimeout;
-    }
+    return Poll(ZMQ_POLLIN, descriptor, timeout);
   }
 
   absl::Status Receive(google::protobuf::MessageLite* message) override {
@@ -91,6 +75,29 @@ class ChannelImpl : public Channel {
   }
 
  private:
+  absl::StatusOr<Event> Poll(short events, int descriptor,
+                             absl::Duration timeout) {
+    zmq_pollitem_t items[2] = {{socket_, 0, events, 0},
+                               {nullptr, descriptor, ZMQ_POLLIN, 0}};
+    const int count = descriptor >= 0 ? 2 : 1;
+    const absl::Time deadline = absl::Now() + timeout;
+    while (true) {
+      const absl::Duration left = deadline - absl::Now();
+      // Rounded up, so that a rest below a millisecond does not spin.
+      const int64_t ms = absl::ToInt64Milliseconds(
+          std::max(left, absl::ZeroDuration()) + absl::Microseconds(999));
+      const long wait = timeout == absl::InfiniteDuration()
+                            ? -1
+                            : static_cast<long>(std::min<int64_t>(ms, 1 << 30));
+      const int ready = zmq_poll(items, count, wait);
+      if (ready < 0 && zmq_errno() == EINTR) continue;
+      if (ready < 0) return ZmqError("wait for", endpoint_);
+      if (items[0].revents & events) return Event::kReady;
+      if (count == 2 && items[1].revents != 0) return Event::kDescriptor;
+      if (ready == 0 && absl::Now() >= deadline) return Event::kTimeout;
+    }
+  }
+
   const std::string endpoint_;
   void* context_;
   void* socket_;

@@ -22,14 +22,16 @@ class Channel {
       const std::string& endpoint);
   virtual ~Channel() = default;
 
-  virtual absl::Status Send(const google::protobuf::MessageLite& message) = 0;
-
-  enum class Event { kMessage, kDescriptor, kTimeout };
-  // Waits for a message, or until `descriptor` (-1: none) is readable. With
-  // both, the message counts.
+  // A peer that never comes would let both wait for ever, so they end early:
+  // kDescriptor once `descriptor` (-1: none) is readable, kTimeout in the end.
+  // kReady: the message is sent, or one is there to receive.
+  enum class Event { kReady, kDescriptor, kTimeout };
+  virtual absl::StatusOr<Event> Send(
+      const google::protobuf::MessageLite& message, int descriptor,
+      absl::Duration timeout) = 0;
   virtual absl::StatusOr<Event> Wait(int descriptor,
                                      absl::Duration timeout) = 0;
-  // Requires that Wait said kMessage, or blocks.
+  // Blocks where Wait has not said kReady.
   virtual absl::Status Receive(google::protobuf::MessageLite* message) = 0;
 };
 

@@ -151,10 +151,13 @@ absl::StatusOr<ExecutorClientImpl::Result> ExecutorClientImpl::Exchange(
     v1::ExecutorRequest& request, absl::Duration timeout,
     v1::ExecutorReply* reply) {
   request.set_sequence(++sequence_);
-  RETURN_IF_ERROR(channel_->Send(request));
-  ASSIGN_OR_RETURN(const Channel::Event event,
-                   channel_->Wait(child_->descriptor(), timeout));
-  if (event == Channel::Event::kMessage) {
+  const int child = child_->descriptor();
+  ASSIGN_OR_RETURN(Channel::Event event,
+                   channel_->Send(request, child, kServiceTimeout));
+  if (event == Channel::Event::kReady) {
+    ASSIGN_OR_RETURN(event, channel_->Wait(child, timeout));
+  }
+  if (event == Channel::Event::kReady) {
     RETURN_IF_ERROR(channel_->Receive(reply));
     if (reply->sequence() != sequence_) {
       return absl::InternalError(absl::StrCat("got reply ", reply->sequence(),

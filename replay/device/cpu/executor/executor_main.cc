@@ -234,7 +234,8 @@ absl::Status Serve(const Flags& flags) {
       const absl::Status status = executor.Handle(request, &reply);
       reply.set_error(std::string(status.message()));
       reply.set_error_code(static_cast<int>(status.code()));
-      RETURN_IF_ERROR(channel->Send(reply));
+      RETURN_IF_ERROR(
+          channel->Send(reply, -1, absl::InfiniteDuration()).status());
     }
     if (stop) return absl::OkStatus();
   }

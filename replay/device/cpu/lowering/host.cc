@@ -1,5 +1,6 @@
 // The change of target: triple, data layout, attributes, library.
 #include <llvm/Bitcode/BitcodeReader.h>
+#include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/AttributeMask.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Intrinsics.h>
@@ -41,6 +42,31 @@ void StripFunction(Function& function) {
   function.removeFnAttrs(strings);
   function.setCallingConv(llvm::CallingConv::C);
   function.setDSOLocal(!function.isDeclaration());
+}
+
+// The same promise, as Clang states it of single loops.
+void DropLoopProgress(Instruction& instruction) {
+  llvm::MDNode* loop = instruction.getMetadata(llvm::LLVMContext::MD_loop);
+  if (loop == nullptr) return;
+  llvm::SmallVector<llvm::Metadata*, 4> kept = {nullptr};
+  for (const llvm::MDOperand& operand : llvm::drop_begin(loop->operands())) {
+    const auto* node = llvm::dyn_cast<llvm::MDNode>(operand);
+    const auto* name =
+        node != nullptr && node->getNumOperands() > 0
+            ? llvm::dyn_cast<llvm::MDString>(node->getOperand(0))
+            : nullptr;
+    if (name != nullptr && name->getString() == "llvm.loop.mustprogress") {
+      continue;
+    }
+    kept.push_back(operand);
+  }
+  if (kept.size() == loop->getNumOperands()) return;
+  llvm::MDNode* replacement = nullptr;
+  if (kept.size() > 1) {
+    replacement = llvm::MDNode::getDistinct(instruction.getContext(), kept);
+    replacement->replaceOperandWith(0, replacement);
+  }
+  instruction.setMetadata(llvm::LLVMContext::MD_loop, replacement);
 }
 
 void SetSystemScope(Instruction& instruction) {
@@ -108,6 +134,7 @@ void MoveToHost(LoweringState& state) {
     for (Instruction& instruction :
          llvm::make_early_inc_range(llvm::instructions(function))) {
       SetSystemScope(instruction);
+      DropLoopProgress(instruction);
       if (auto* call = llvm::dyn_cast<CallBase>(&instruction)) {
         call->removeFnAttr(Attribute::Convergent);
         call->setCallingConv(llvm::CallingConv::C);
@@ -196,8 +223,7 @@ absl::Status CheckLowered(LoweringState& state) {
     if (name.starts_with("__reprise_")) continue;
     for (const llvm::User* user : function.users()) {
       if (auto* instruction = llvm::dyn_cast<Instruction>(user)) {
-        return Refuse(state, *instruction,
-                      name + (function.isIntrinsic() ? "" : "()"));
+        return Refuse(state, *instruction, llvm::demangle(name.str()));
       }
     }
     return absl::FailedPreconditionError(absl::StrCat(

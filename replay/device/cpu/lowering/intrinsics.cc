@@ -1,4 +1,5 @@
 // NVPTX intrinsics and device-side library calls, one call at a time.
+#include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
@@ -354,7 +355,7 @@ absl::Status LowerDeviceCall(LoweringState& state, CallInst& call,
                  call.getArgOperand(2), call.getArgOperand(3)});
     Replace(call, nullptr);
   } else {
-    return Refuse(state, call, name + "()");
+    return Refuse(state, call, llvm::demangle(name.str()));
   }
   return absl::OkStatus();
 }
