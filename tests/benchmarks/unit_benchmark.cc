@@ -1,6 +1,6 @@
 // Speed and memory of the unit store.
 //
-//   unit_benchmark [--directory DIR] [--mib 1024] [--stream-gib 10] [--runs 5]
+//   unit_benchmark [--directory DIR] [--mib 512] [--stream-gib 10] [--runs 5]
 //                  [--report docs/benchmarks/cpu.json]
 //
 // unit.{write,read}_gb_s      a blob of --mib MiB put as a stream, then read
@@ -11,7 +11,9 @@
 //                             stream and reads them through a sink
 //
 // Rates are of content, medians over the runs; what is read has just been
-// written and is in the page cache.
+// written and is in the page cache. Stores stay until the end (ext4 is slow to
+// give out inodes just after many were freed) and are synced between runs, so
+// that no run is throttled for the pages of another.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/vfs.h>
@@ -44,7 +46,7 @@ enum class Data { kMixed, kCompressible, kIncompressible };
 
 struct Settings {
   std::string directory;
-  uint64_t mib = 1024;
+  uint64_t mib = 512;
   uint64_t stream_gib = 10;
   int runs = 5;
   std::string report;
@@ -135,9 +137,8 @@ uint64_t BytesUnder(const std::string& directory) {
   return sum;
 }
 
-absl::StatusOr<Rates> MeasureOnce(const Settings& settings, Data data) {
-  ASSIGN_OR_RETURN(const TemporaryDirectory directory,
-                   TemporaryDirectory::Create("reprise-unit-benchmark"));
+absl::StatusOr<Rates> MeasureOnce(const Settings& settings, Data data,
+                                  const TemporaryDirectory& directory) {
   ASSIGN_OR_RETURN(const auto store,
                    ChunkStore::Open({.directory = directory.path()}));
   const uint64_t bytes = settings.mib << 20;
@@ -162,12 +163,18 @@ absl::StatusOr<Rates> MeasureOnce(const Settings& settings, Data data) {
 
 absl::Status MeasureRates(const Settings& settings, Data data,
                           const std::string& suffix,
+                          std::vector<TemporaryDirectory>* directories,
                           std::vector<BenchmarkResult>* results) {
   std::vector<double> writes;
   std::vector<double> reads;
   std::vector<double> shares;
   for (int i = 0; i < settings.runs; ++i) {
-    ASSIGN_OR_RETURN(const Rates rates, MeasureOnce(settings, data));
+    ASSIGN_OR_RETURN(TemporaryDirectory directory,
+                     TemporaryDirectory::Create("reprise-unit-benchmark"));
+    directories->push_back(std::move(directory));
+    ASSIGN_OR_RETURN(const Rates rates,
+                     MeasureOnce(settings, data, directories->back()));
+    sync();
     writes.push_back(rates.write_gb_s);
     reads.push_back(rates.read_gb_s);
     shares.push_back(rates.stored_share);
@@ -244,11 +251,13 @@ absl::Status Run(const Settings& settings) {
          absl::StrCat("unit_benchmark --stream-gib ", settings.stream_gib)});
   }
   if (settings.runs > 0) {
-    RETURN_IF_ERROR(MeasureRates(settings, Data::kMixed, "", &results));
+    std::vector<TemporaryDirectory> directories;
     RETURN_IF_ERROR(
-        MeasureRates(settings, Data::kCompressible, ".compressible", &results));
+        MeasureRates(settings, Data::kMixed, "", &directories, &results));
+    RETURN_IF_ERROR(MeasureRates(settings, Data::kCompressible, ".compressible",
+                                 &directories, &results));
     RETURN_IF_ERROR(MeasureRates(settings, Data::kIncompressible,
-                                 ".incompressible", &results));
+                                 ".incompressible", &directories, &results));
   }
   for (BenchmarkResult& result : results) {
     if (result.command.empty()) {
