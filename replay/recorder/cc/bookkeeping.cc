@@ -41,6 +41,7 @@ class ImageFile {
   }
 
   const std::vector<DeviceImage>& images() const { return images_; }
+  std::string_view bytes() const { return file_.bytes(); }
 
  private:
   explicit ImageFile(MappedFile file) : file_(std::move(file)) {}
@@ -139,7 +140,7 @@ absl::Status Bookkeeping::KeepSources() {
     RETURN_IF_ERROR(KeepSourceClosure(architecture_, cuda_home_,
                                       registry_->chunks(), &unit));
     ASSIGN_OR_RETURN(std::string id, registry_->AddUnit(unit));
-    kept_.push_back({source, std::move(id)});
+    kept_.push_back({source, {std::move(id), architecture_, ""}});
   }
   return absl::OkStatus();
 }
@@ -157,10 +158,11 @@ absl::Status Bookkeeping::KeepObject(const Kept& kept) {
   // PTX, a cubin's text, /dev/null: outputs that no program is linked from.
   if (absl::IsInvalidArgument(object.status())) return absl::OkStatus();
   RETURN_IF_ERROR(object.status());
-  for (const DeviceImage& image : (*object)->images()) {
-    RETURN_IF_ERROR(
-        registry_->AddImage(image.Digest(), kept.unit, architecture_));
-  }
+  UnitUse use = kept.use;
+  if (command_.relocatable_device_code)
+    use.tag = FindUnitTag((*object)->bytes());
+  for (const DeviceImage& image : (*object)->images())
+    RETURN_IF_ERROR(registry_->AddImage(image.Digest(), use));
   return absl::OkStatus();
 }
 
@@ -183,17 +185,14 @@ absl::Status Bookkeeping::KeepLink() {
   if (!command_.relocatable_device_code && fresh.size() == kept_.size()) {
     // Sources that were compiled and linked at once: their code lies in the
     // program in their order.
-    for (size_t i = 0; i < fresh.size(); ++i) {
-      RETURN_IF_ERROR(
-          registry_->AddImage(fresh[i], kept_[i].unit, architecture_));
-    }
+    for (size_t i = 0; i < fresh.size(); ++i)
+      RETURN_IF_ERROR(registry_->AddImage(fresh[i], kept_[i].use));
     return absl::OkStatus();
   }
   std::vector<LinkInput> links;
   for (const std::string& digest : inputs.relocatable)
-    links.push_back({digest, "", ""});
-  for (const Kept& kept : kept_)
-    links.push_back({"", kept.unit, architecture_});
+    links.push_back({digest, {}});
+  for (const Kept& kept : kept_) links.push_back({"", kept.use});
   if (links.empty()) return absl::OkStatus();
   for (const std::string& digest : fresh)
     RETURN_IF_ERROR(registry_->AddLink(digest, links));

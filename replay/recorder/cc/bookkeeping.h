@@ -46,10 +46,9 @@ class Bookkeeping {
  private:
   struct Kept {
     CommandSource source;
-    std::string unit;  // id
+    UnitUse use;
   };
 
-  absl::Status KeepClosure(v1::TranslationUnit& unit);
   absl::Status KeepObject(const Kept& kept);
   absl::Status KeepLink();
   std::string Absolute(const std::string& path) const;

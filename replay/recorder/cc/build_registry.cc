@@ -86,12 +86,12 @@ absl::StatusOr<std::string> BuildRegistry::AddUnit(
 }
 
 absl::Status BuildRegistry::AddImage(const std::string& image_digest,
-                                     const std::string& unit_id,
-                                     const std::string& architecture) {
+                                     const UnitUse& use) {
   const std::string directory = Path("images", image_digest);
   RETURN_IF_ERROR(MakeDirectories(directory));
-  return WriteFileAtomically(absl::StrCat(directory, "/", unit_id),
-                             absl::StrCat(architecture, "\n"));
+  return WriteFileAtomically(
+      absl::StrCat(directory, "/", use.unit),
+      absl::StrCat(use.architecture, " ", use.tag, "\n"));
 }
 
 absl::Status BuildRegistry::AddLink(const std::string& image_digest,
@@ -101,19 +101,19 @@ absl::Status BuildRegistry::AddLink(const std::string& image_digest,
     if (!input.image.empty()) {
       absl::StrAppend(&text, "image ", input.image, "\n");
     } else {
-      absl::StrAppend(&text, "unit ", input.unit, " ", input.architecture,
-                      "\n");
+      absl::StrAppend(&text, "unit ", input.use.unit, " ",
+                      input.use.architecture, " ", input.use.tag, "\n");
     }
   }
   return WriteFileAtomically(Path("links", image_digest), text);
 }
 
-absl::StatusOr<BuiltUnit> BuildRegistry::ReadUnit(
-    const std::string& id, const std::string& architecture) const {
-  const std::string path = Path("units", id);
+absl::StatusOr<BuiltUnit> BuildRegistry::ReadUnit(UnitUse use) const {
+  const std::string path = Path("units", use.unit);
   ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
-  BuiltUnit built{id, architecture, {}};
-  if (HexEncode(Sha256(bytes)) != id || !built.unit.ParseFromString(bytes))
+  BuiltUnit built{std::move(use), {}};
+  if (HexEncode(Sha256(bytes)) != built.use.unit ||
+      !built.unit.ParseFromString(bytes))
     return Damaged(path);
   return built;
 }
@@ -142,9 +142,10 @@ absl::StatusOr<BuiltUnit> BuildRegistry::NewestUnit(
   }
   const std::string path = absl::StrCat(directory, "/", newest);
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  const std::string architecture(absl::StripSuffix(text, "\n"));
-  if (architecture.empty()) return Damaged(path);
-  return ReadUnit(newest, architecture);
+  const std::vector<std::string> words =
+      absl::StrSplit(absl::StripSuffix(text, "\n"), ' ');
+  if (words.size() != 2 || words[0].empty()) return Damaged(path);
+  return ReadUnit({newest, words[0], words[1]});
 }
 
 absl::StatusOr<std::vector<BuiltUnit>> BuildRegistry::FindUnits(
@@ -168,8 +169,8 @@ absl::StatusOr<std::vector<BuiltUnit>> BuildRegistry::FindUnits(
     if (words.size() == 2 && words[0] == "image" && IsDigest(words[1])) {
       input = NewestUnit(words[1]);
       if (absl::IsNotFound(input.status())) continue;
-    } else if (words.size() == 3 && words[0] == "unit" && IsDigest(words[1])) {
-      input = ReadUnit(words[1], words[2]);
+    } else if (words.size() == 4 && words[0] == "unit" && IsDigest(words[1])) {
+      input = ReadUnit({words[1], words[2], words[3]});
     }
     RETURN_IF_ERROR(input.status());
     units.push_back(*std::move(input));

@@ -4,11 +4,11 @@
 //   <directory>/store/         contents of source files (a ChunkStore)
 //   <directory>/units/<sha>    v1::TranslationUnit without IR, by its digest
 //   <directory>/images/<digest>/<sha>
-//                              an image came from this unit; the file holds the
-//                              architecture to compile it for; the newest wins
+//                              an image came from this unit; the file holds
+//                              "<architecture> <tag>"; the newest wins
 //   <directory>/links/<digest> a registered fatbin that a device linker made:
 //                              its inputs, one "image <digest>" or
-//                              "unit <sha> <architecture>" a line
+//                              "unit <sha> <architecture> <tag>" a line
 //
 // Image digests are those of device_images.h. Every file appears whole or not
 // at all; several processes may write at once. Thread-safe. Errors name the
@@ -28,18 +28,25 @@
 
 namespace reprise {
 
+// A unit as one object's source.
+struct UnitUse {
+  std::string unit;          // id
+  std::string architecture;  // to compile it for: "sm_90"
+  // What the compiler put into names to make them unique in a program (see
+  // FindUnitTag); may be empty.
+  std::string tag;
+};
+
 // A translation unit that the registry keeps. Copies are cheap enough.
 struct BuiltUnit {
-  std::string id;            // digest of `unit`
-  std::string architecture;  // "sm_90"
+  UnitUse use;
   v1::TranslationUnit unit;  // blobs lie in the registry's chunks()
 };
 
-// Device code that was linked: what its inputs came from.
+// Device code that was linked: what one of its inputs came from.
 struct LinkInput {
-  std::string image;         // digest of an image, or empty:
-  std::string unit;          // id of a unit
-  std::string architecture;  // for `unit`
+  std::string image;  // digest of an image, or empty:
+  UnitUse use;
 };
 
 class BuildRegistry {
@@ -54,9 +61,7 @@ class BuildRegistry {
 
   // Keeps the unit; returns its id. Its files must lie in chunks().
   absl::StatusOr<std::string> AddUnit(const v1::TranslationUnit& unit);
-  absl::Status AddImage(const std::string& image_digest,
-                        const std::string& unit_id,
-                        const std::string& architecture);
+  absl::Status AddImage(const std::string& image_digest, const UnitUse& use);
   absl::Status AddLink(const std::string& image_digest,
                        const std::vector<LinkInput>& inputs);
 
@@ -74,8 +79,7 @@ class BuildRegistry {
  private:
   BuildRegistry(std::string directory, std::unique_ptr<ChunkStore> chunks);
 
-  absl::StatusOr<BuiltUnit> ReadUnit(const std::string& id,
-                                     const std::string& architecture) const;
+  absl::StatusOr<BuiltUnit> ReadUnit(UnitUse use) const;
   // The newest unit of an image; NOT_FOUND where there is none.
   absl::StatusOr<BuiltUnit> NewestUnit(const std::string& image_digest) const;
   std::string Path(std::string_view kind, std::string_view name) const;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t kFatbinMagic = 0xba55ed50;
 constexpr uint32_t kOffloadMagic = 0xad10ff10;  // bytes 10 ff 10 ad
-constexpr uint64_t kAccelerated = 0x100000;  // the "a" of sm_90a
+constexpr uint64_t kAccelerated = 0x100000;     // the "a" of sm_90a
 
 // As they lie in the file, little-endian.
 struct FatbinHeader {
@@ -132,8 +132,9 @@ absl::StatusOr<std::vector<Elf64_Shdr>> Sections(std::string_view file,
   return sections;
 }
 
-absl::StatusOr<std::vector<DeviceImage>> FromElf(std::string_view file) {
-  std::vector<DeviceImage> images;
+// Calls visit(name, bytes) for every section that has bytes in the file.
+template <typename Visit>
+absl::Status ForEachSection(std::string_view file, const Visit& visit) {
   Elf64_Ehdr header{};
   if (!Load(file, 0, &header) ||
       std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
@@ -150,22 +151,44 @@ absl::StatusOr<std::vector<DeviceImage>> FromElf(std::string_view file) {
   if (names_index >= sections.size() ||
       !Slice(file, sections[names_index].sh_offset,
              sections[names_index].sh_size, &names))
-    return images;  // a file stripped of its sections has nothing to find
+    return absl::OkStatus();  // stripped of its sections
   for (const Elf64_Shdr& section : sections) {
     if (section.sh_type == SHT_NOBITS || section.sh_name >= names.size())
       continue;
     std::string_view name = names.substr(section.sh_name);
     name = name.substr(0, name.find('\0'));
-    ImageKind kind;
-    if (!KindOfSection(name, &kind)) continue;
     std::string_view bytes;
     if (!Slice(file, section.sh_offset, section.sh_size, &bytes)) {
       return Malformed(absl::StrCat("section ", std::string(name),
                                     " lies outside the file"));
     }
-    RETURN_IF_ERROR(AppendImages(kind, bytes, &images));
+    RETURN_IF_ERROR(visit(name, bytes));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<DeviceImage>> FromElf(std::string_view file) {
+  std::vector<DeviceImage> images;
+  RETURN_IF_ERROR(
+      ForEachSection(file, [&](std::string_view name, std::string_view bytes) {
+        ImageKind kind;
+        return KindOfSection(name, &kind) ? AppendImages(kind, bytes, &images)
+                                          : absl::OkStatus();
+      }));
   return images;
+}
+
+// The hexadecimal digits behind a marker; empty where there are not 16.
+std::string HashBehind(std::string_view text, std::string_view marker) {
+  constexpr size_t kDigits = 16;
+  for (size_t at = text.find(marker); at != std::string_view::npos;
+       at = text.find(marker, at + 1)) {
+    const std::string_view digits = text.substr(at + marker.size(), kDigits);
+    if (digits.size() == kDigits &&
+        digits.find_first_not_of("0123456789abcdef") == std::string_view::npos)
+      return std::string(digits);
+  }
+  return "";
 }
 
 }  // namespace
@@ -190,6 +213,24 @@ absl::StatusOr<std::vector<DeviceImage>> FindDeviceImages(
     images.insert(images.end(), found.begin(), found.end());
   }
   return images;
+}
+
+std::string FindUnitTag(std::string_view object) {
+  std::string tag;
+  (void)ForEachSection(
+      object, [&](std::string_view name, std::string_view bytes) {
+        if (name == "__nv_module_id") {
+          tag = std::string(bytes.substr(0, bytes.find('\0')));
+          tag.erase(0, tag.find_first_not_of('_'));
+        } else if (name.find("offloading") != std::string_view::npos &&
+                   tag.empty()) {
+          tag = HashBehind(bytes, "__intern__");
+          if (tag.empty()) tag = HashBehind(bytes, "__static__");
+        }
+        return absl::OkStatus();
+      });
+  // It becomes a word of a text file.
+  return tag.find_first_of(" \n") == std::string::npos ? tag : "";
 }
 
 absl::StatusOr<std::string_view> FatbinAt(std::string_view bytes) {

@@ -42,6 +42,12 @@ absl::StatusOr<std::vector<DeviceImage>> FindDeviceImages(
     std::string_view file, const std::string& path,
     std::deque<std::string>* storage);
 
+// What makes the names of a translation unit's static kernels and variables
+// unique in a program of relocatable device code, as they are registered:
+// nvcc's module id ("a98b07c9_4_a_cu_main"), or the hash that Clang appends.
+// Empty: the object has no such names.
+std::string FindUnitTag(std::string_view object);
+
 // The whole fatbin at the start of `bytes`, cut to its length.
 absl::StatusOr<std::string_view> FatbinAt(std::string_view bytes);
 

@@ -2,8 +2,10 @@
 
 #include <cxxabi.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 
 namespace reprise {
 namespace {
@@ -18,15 +20,18 @@ std::string WithoutUniqueSuffix(const std::string& symbol) {
   return symbol;
 }
 
-// nvcc's namespaces of the same purpose: "_INTERNAL_<hash>_...::".
-void DropInternalNamespaces(std::string* name) {
-  constexpr char kMarker[] = "_INTERNAL_";
-  for (size_t at = name->find(kMarker); at != std::string::npos;
-       at = name->find(kMarker, at)) {
-    const size_t end = name->find("::", at);
-    if (end == std::string::npos) return;
-    name->erase(at, end + 2 - at);
-  }
+// nvcc's prefix of the same purpose: "__nv_static_<n>_<n characters>_<name>".
+std::string WithoutUniquePrefix(const std::string& symbol) {
+  constexpr std::string_view kPrefix = "__nv_static_";
+  if (symbol.rfind(kPrefix, 0) != 0) return symbol;
+  size_t length = 0;
+  const char* digits = symbol.c_str() + kPrefix.size();
+  const auto [end, error] =
+      std::from_chars(digits, symbol.c_str() + symbol.size(), length);
+  const size_t name = (end - symbol.c_str()) + length + 2;
+  return error == std::errc() && *end == '_' && name < symbol.size()
+             ? symbol.substr(name)
+             : symbol;
 }
 
 }  // namespace
@@ -41,9 +46,7 @@ std::string DemangledName(const std::string& symbol) {
 }
 
 std::string NormalizedSymbol(const std::string& symbol) {
-  std::string name = DemangledName(WithoutUniqueSuffix(symbol));
-  DropInternalNamespaces(&name);
-  return name;
+  return DemangledName(WithoutUniqueSuffix(WithoutUniquePrefix(symbol)));
 }
 
 int FindSymbol(const std::vector<std::string>& symbols,

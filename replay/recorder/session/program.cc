@@ -45,16 +45,28 @@ std::vector<std::string> Keys(const Map& map) {
 
 }  // namespace
 
+std::vector<std::string> Program::OfNamedUnit(std::vector<std::string> symbols,
+                                              const std::string& name) const {
+  for (size_t i = 0; i < units_.size(); ++i) {
+    if (!units_[i]->IsNamedIn(name)) continue;
+    std::erase_if(symbols, [&](const std::string& symbol) {
+      return UnitOf(symbol) != i;
+    });
+    break;
+  }
+  return symbols;
+}
+
 absl::StatusOr<ProgramKernel> Program::FindKernel(
     const std::string& name) const {
-  const std::vector<std::string> runnable = Keys(object_of_);
+  const std::vector<std::string> runnable = OfNamedUnit(Keys(object_of_), name);
   const int found = FindSymbol(runnable, name);
   if (found >= 0) {
     const size_t object = object_of_.at(runnable[found]);
     for (const v1::CompiledKernelInfo& info : objects_[object].kernels())
       if (info.symbol() == runnable[found]) return ProgramKernel{&info, object};
   }
-  const std::vector<std::string> refused = Keys(refused_);
+  const std::vector<std::string> refused = OfNamedUnit(Keys(refused_), name);
   const int why = FindSymbol(refused, name);
   if (why >= 0) return absl::FailedPreconditionError(refused_.at(refused[why]));
   return absl::NotFoundError(absl::StrCat(
@@ -67,12 +79,16 @@ absl::StatusOr<ProgramKernel> Program::FindKernel(
 
 absl::StatusOr<const v1::ModuleGlobal*> Program::FindVariable(
     const std::string& name) const {
-  const int found = FindSymbol(Symbols(globals_), name);
+  const std::vector<std::string> candidates =
+      OfNamedUnit(Symbols(globals_), name);
+  const int found = FindSymbol(candidates, name);
   if (found < 0) {
     return absl::NotFoundError(absl::StrCat(
         "the source of the device code has no variable ", DemangledName(name)));
   }
-  return &globals_[found];
+  const std::vector<std::string> all = Symbols(globals_);
+  return &globals_[std::find(all.begin(), all.end(), candidates[found]) -
+                   all.begin()];
 }
 
 size_t Program::UnitOf(const std::string& symbol) const {
@@ -114,6 +130,8 @@ absl::Status Program::Compile(Units units) {
       // The same template may be in several units; the first one counts.
       if (unit_of_.emplace(kernel, i).second) kernels.push_back(kernel);
     }
+    for (const v1::ModuleGlobal& global : ir->globals())
+      unit_of_.emplace(global.symbol(), i);
   }
   input_.set_architecture(units_.front()->architecture());
   input_.set_key(HexEncode(key.Finish()));
@@ -198,12 +216,11 @@ absl::StatusOr<std::unique_ptr<ProgramCatalog>> ProgramCatalog::Create(
 
 absl::StatusOr<std::shared_ptr<const SourceUnit>>
 ProgramCatalog::UnitFromRegistry(const BuiltUnit& built) {
-  std::shared_ptr<const SourceUnit>& unit =
-      units_[absl::StrCat(built.id, built.architecture)];
+  std::shared_ptr<const SourceUnit>& unit = units_[absl::StrCat(
+      built.use.unit, built.use.architecture, built.use.tag)];
   if (unit == nullptr) {
-    unit =
-        std::make_shared<SourceUnit>(built.id, built.architecture, built.unit,
-                                     &registry_->chunks(), options_.cuda_home);
+    unit = std::make_shared<SourceUnit>(
+        built.use, built.unit, &registry_->chunks(), options_.cuda_home);
   }
   return unit;
 }
@@ -250,8 +267,8 @@ absl::StatusOr<std::shared_ptr<const Program>> ProgramCatalog::Compile(
   program->image_ = image;
   program->pool_ = pool_;
   const absl::Status status = program->Compile(std::move(units));
-  absl::StatusOr<std::shared_ptr<const Program>> result = status;
-  if (status.ok()) result = std::move(program);
+  using Result = absl::StatusOr<std::shared_ptr<const Program>>;
+  Result result = status.ok() ? Result(std::move(program)) : Result(status);
   return programs_.emplace(key, std::move(result)).first->second;
 }
 

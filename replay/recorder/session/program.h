@@ -55,7 +55,7 @@ class Program {
   // The kernel alone, its memory accesses noted; compiled on the first call.
   absl::StatusOr<const v1::CompileReply*> Instrumented(
       const std::string& symbol) const;
-  // Index in units() of the one that defines the kernel.
+  // Index in units() of the one that defines the kernel or variable.
   size_t UnitOf(const std::string& symbol) const;
 
  private:
@@ -65,6 +65,10 @@ class Program {
   absl::Status Compile(std::vector<std::shared_ptr<const SourceUnit>> units);
   absl::Status CompileEach(const std::vector<std::string>& kernels,
                            const std::string& why);
+  // Those of the symbols that are of the unit whose tag is in `name`; all where
+  // none is.
+  std::vector<std::string> OfNamedUnit(std::vector<std::string> symbols,
+                                       const std::string& name) const;
   absl::StatusOr<v1::CompileReply> CompileKernels(
       const std::vector<std::string>& kernels, v1::CompileTarget target) const;
 

@@ -14,14 +14,16 @@
 
 namespace reprise {
 
-SourceUnit::SourceUnit(std::string id, std::string architecture,
-                       v1::TranslationUnit unit, const ChunkStore* files,
-                       std::string cuda_home)
-    : id_(std::move(id)),
-      architecture_(std::move(architecture)),
+SourceUnit::SourceUnit(UnitUse use, v1::TranslationUnit unit,
+                       const ChunkStore* files, std::string cuda_home)
+    : use_(std::move(use)),
       unit_(std::move(unit)),
       files_(files),
       cuda_home_(std::move(cuda_home)) {}
+
+bool SourceUnit::IsNamedIn(const std::string& symbol) const {
+  return !use_.tag.empty() && symbol.find(use_.tag) != std::string::npos;
+}
 
 bool SourceUnit::relocatable() const {
   const auto& arguments = unit_.clang_args();
@@ -48,8 +50,8 @@ absl::StatusOr<const v1::CompileReply*> SourceUnit::Ir(
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!compiled_) {
     auto input = std::make_shared<v1::CompileInput>();
-    input->set_key(absl::StrCat("ir of ", id_, " for ", architecture_));
-    input->set_architecture(architecture_);
+    input->set_key(absl::StrCat("ir of ", id(), " for ", architecture()));
+    input->set_architecture(architecture());
     ASSIGN_OR_RETURN(*input->add_translation_units(), WithFiles());
     ASSIGN_OR_RETURN(
         ir_, pool.Compile(input, v1::Variant(), v1::COMPILE_TARGET_DEVICE_IR));
@@ -68,7 +70,8 @@ absl::StatusOr<v1::TranslationUnit> SourceUnit::CopyTo(
     ChunkStore& store) const {
   v1::TranslationUnit copy = unit_;
   if (files_ == nullptr) {
-    RETURN_IF_ERROR(KeepSourceClosure(architecture_, cuda_home_, store, &copy));
+    RETURN_IF_ERROR(
+        KeepSourceClosure(architecture(), cuda_home_, store, &copy));
   } else {
     for (v1::SourceFile& file : *copy.mutable_files()) {
       ASSIGN_OR_RETURN(const std::string content,
@@ -111,7 +114,7 @@ void AppendUnits(const nlohmann::json& entry, CommandContext context,
         DescribeUnit(*command, source, words, context.directory);
     std::string id = HexEncode(Sha256(unit.SerializeAsString()));
     units->push_back(std::make_shared<SourceUnit>(
-        std::move(id), ChooseArchitecture(command->architectures),
+        UnitUse{std::move(id), ChooseArchitecture(command->architectures), ""},
         std::move(unit), nullptr, context.cuda_home));
   }
 }

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "replay/compiler/compile_pool.h"
+#include "replay/recorder/cc/build_registry.h"
 #include "replay/unit/unit_store.h"
 #include "reprise/v1/node.pb.h"
 #include "reprise/v1/unit.pb.h"
@@ -21,11 +22,13 @@ class SourceUnit {
  public:
   // `files` holds the blobs of unit.files(); it outlives this. Null: unit has
   // no files, and compiling reads them from disk.
-  SourceUnit(std::string id, std::string architecture, v1::TranslationUnit unit,
-             const ChunkStore* files, std::string cuda_home);
+  SourceUnit(UnitUse use, v1::TranslationUnit unit, const ChunkStore* files,
+             std::string cuda_home);
 
-  const std::string& id() const { return id_; }
-  const std::string& architecture() const { return architecture_; }
+  const std::string& id() const { return use_.unit; }
+  const std::string& architecture() const { return use_.architecture; }
+  // Whether a registered name says that it is of this unit; see FindUnitTag.
+  bool IsNamedIn(const std::string& symbol) const;
   const v1::TranslationUnit& unit() const { return unit_; }
   bool relocatable() const;
 
@@ -39,8 +42,7 @@ class SourceUnit {
  private:
   absl::StatusOr<v1::CompileTranslationUnit> WithFiles() const;
 
-  const std::string id_;
-  const std::string architecture_;
+  const UnitUse use_;
   const v1::TranslationUnit unit_;
   const ChunkStore* const files_;
   const std::string cuda_home_;

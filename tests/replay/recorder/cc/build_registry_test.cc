@@ -44,7 +44,7 @@ class BuildRegistryTest : public ::testing::Test {
   std::string Add(const std::string& image, const std::string& main_file) {
     const auto id = registry_->AddUnit(Unit(main_file));
     EXPECT_TRUE(id.ok()) << id.status();
-    EXPECT_TRUE(registry_->AddImage(image, *id, "sm_90").ok());
+    EXPECT_TRUE(registry_->AddImage(image, {*id, "sm_90", ""}).ok());
     return *id;
   }
 
@@ -67,15 +67,16 @@ TEST_F(BuildRegistryTest, FindsTheUnitOfAnImage) {
   *file->mutable_content() = *registry_->chunks().Put("__global__ void k();");
   const auto id = registry_->AddUnit(unit);
   ASSERT_TRUE(id.ok()) << id.status();
-  ASSERT_TRUE(registry_->AddImage(Digest('a'), *id, "sm_90a").ok());
+  ASSERT_TRUE(registry_->AddImage(Digest('a'), {*id, "sm_90a", "tag"}).ok());
 
   const auto again = BuildRegistry::Open(path(), false);
   ASSERT_TRUE(again.ok()) << again.status();
   const auto found = (*again)->FindUnits(Digest('a'));
   ASSERT_TRUE(found.ok()) << found.status();
   ASSERT_EQ(found->size(), 1u);
-  EXPECT_EQ((*found)[0].id, *id);
-  EXPECT_EQ((*found)[0].architecture, "sm_90a");
+  EXPECT_EQ((*found)[0].use.unit, *id);
+  EXPECT_EQ((*found)[0].use.tag, "tag");
+  EXPECT_EQ((*found)[0].use.architecture, "sm_90a");
   EXPECT_EQ((*found)[0].unit.argv(0), "clang++");
   EXPECT_EQ(*(*again)->chunks().GetString((*found)[0].unit.files(0).content()),
             "__global__ void k();");
@@ -104,14 +105,14 @@ TEST_F(BuildRegistryTest, ALinkLeadsToItsInputsInOrder) {
   const auto direct = registry_->AddUnit(Unit("/src/c.cu"));
   ASSERT_TRUE(direct.ok());
   ASSERT_TRUE(registry_
-                  ->AddLink(Digest('c'), {{Digest('b'), "", ""},
-                                          {Digest('e'), "", ""},
-                                          {"", *direct, "sm_80"},
-                                          {Digest('a'), "", ""}})
+                  ->AddLink(Digest('c'), {{Digest('b'), {}},
+                                          {Digest('e'), {}},
+                                          {"", {*direct, "sm_80", ""}},
+                                          {Digest('a'), {}}})
                   .ok());
   EXPECT_THAT(MainFiles(Digest('c')),
               ::testing::ElementsAre("/src/b.cu", "/src/c.cu", "/src/a.cu"));
-  EXPECT_EQ(registry_->FindUnits(Digest('c'))->at(1).architecture, "sm_80");
+  EXPECT_EQ(registry_->FindUnits(Digest('c'))->at(1).use.architecture, "sm_80");
 }
 
 TEST_F(BuildRegistryTest, ADamagedUnitIsAnErrorThatNamesItsFile) {
@@ -152,7 +153,7 @@ TEST_F(BuildRegistryTest, SeveralProcessesWriteAtOnce) {
       for (int i = 0; good && i < kUnits; ++i) {
         const auto id = (*registry)->AddUnit(Unit("/" + std::to_string(i)));
         good = id.ok() &&
-               (*registry)->AddImage(Digest('a'), *id, "sm_90").ok() &&
+               (*registry)->AddImage(Digest('a'), {*id, "sm_90", ""}).ok() &&
                (*registry)->chunks().Put(std::string(1000, 'x')).ok() &&
                (*registry)->FindUnits(Digest('a')).ok();
       }

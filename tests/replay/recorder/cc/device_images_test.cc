@@ -125,6 +125,21 @@ TEST(DeviceImagesTest, RefusesSectionsOutsideTheFile) {
               HasSubstr("outside the file"));
 }
 
+TEST(UnitTagTest, IsWhatCompilersAppend) {
+  EXPECT_EQ(
+      FindUnitTag(MakeElf(
+          {{"__nv_module_id", std::string("_a98b07c9_4_a_cu_main\0", 22)}})),
+      "a98b07c9_4_a_cu_main");
+  EXPECT_EQ(
+      FindUnitTag(MakeElf(
+          {{".llvm.rodata.offloading",
+            "_Z1kPi _ZL1s__intern__short _ZL1s__static__0123456789abcdef"}})),
+      "0123456789abcdef");
+  EXPECT_EQ(FindUnitTag(MakeElf({{".text", "__intern__0123456789abcdef"}})),
+            "");
+  EXPECT_EQ(FindUnitTag("no object"), "");
+}
+
 TEST(FatbinTest, ListsArchitectures) {
   const std::string fatbin =
       MakeFatbin(MakeFatbinEntry(2, 80, 0x11, "sass") +

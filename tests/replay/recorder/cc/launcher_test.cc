@@ -122,7 +122,7 @@ TEST_F(LauncherTest, KeepsCommandAndClosureOfAnObject) {
   const auto units = Units(images[0]);
   ASSERT_EQ(units.size(), 1u);
   const v1::TranslationUnit& unit = units[0].unit;
-  EXPECT_EQ(units[0].architecture, "sm_90");
+  EXPECT_EQ(units[0].use.architecture, "sm_90");
   EXPECT_EQ(unit.main_file(), Path("a.cu"));
   EXPECT_EQ(unit.directory(), directory_->path());
   EXPECT_EQ(unit.argv(0), "clang++-22");

@@ -62,7 +62,7 @@ __device__ int* pointer_to_table = table;
 
 __global__ void UseSymbols(float* out) {
   out[threadIdx.x] = pointer_to_table[threadIdx.x] * factor;
-  if (threadIdx.x == 0) table[3] = 40;
+  if (threadIdx.x == 3) table[3] = 40;
 }
 
 namespace {
