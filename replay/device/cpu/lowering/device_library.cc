@@ -93,14 +93,21 @@ float NarrowFrom(double high, double low) {
   return Direct<mode>(nearest, error, IsFinite(high));
 }
 
+// An exact sum of zero is -0 when rounding down, but for +0 + +0.
+template <Mode mode, typename T>
+bool IsNegativeZero(T a, T b) {
+  const bool negative =
+      (Bits<typename Traits<T>::Int>(a) | Bits<typename Traits<T>::Int>(b)) >>
+      (sizeof(T) * 8 - 1);
+  return mode == kDown && a + b == 0 && negative;
+}
+
 template <Mode mode>
 float Add(float a, float b) {
   const double sum = (double)a + (double)b;
   const double low = TwoSumError<double>(a, b, sum);
   const float result = NarrowFrom<mode>(sum, low);
-  // x + -x is -0 when rounding down.
-  const bool zero = (mode == kDown) & (a == -b) & (a != 0);
-  return zero ? -0.0f : result;
+  return IsNegativeZero<mode>(a, b) ? -0.0f : result;
 }
 template <Mode mode>
 float Mul(float a, float b) {
@@ -110,7 +117,9 @@ template <Mode mode>
 float Fma(float a, float b, float c) {
   const double product = (double)a * (double)b;
   const double sum = product + (double)c;
-  return NarrowFrom<mode>(sum, TwoSumError<double>(product, c, sum));
+  const float result =
+      NarrowFrom<mode>(sum, TwoSumError<double>(product, c, sum));
+  return IsNegativeZero<mode>(product, (double)c) ? -0.0f : result;
 }
 template <Mode mode>
 float Div(float a, float b) {
@@ -130,8 +139,7 @@ double Add(double a, double b) {
   const double sum = a + b;
   const double result =
       Direct<mode>(sum, TwoSumError(a, b, sum), IsFinite(a) & IsFinite(b));
-  const bool zero = (mode == kDown) & (a == -b) & (a != 0);
-  return zero ? -0.0 : result;
+  return IsNegativeZero<mode>(a, b) ? -0.0 : result;
 }
 template <Mode mode>
 double Mul(double a, double b) {
@@ -151,8 +159,9 @@ double Fma(double a, double b, double c) {
   const double gamma = (beta - result) + beta_low;
   const double error = gamma + alpha;
   const double exact = (beta - result) + (beta_low + alpha_low);
-  return Direct<mode>(result, exact == exact ? exact : error,
-                      IsFinite(a) & IsFinite(b) & IsFinite(c));
+  const double directed = Direct<mode>(result, exact == exact ? exact : error,
+                                       IsFinite(a) & IsFinite(b) & IsFinite(c));
+  return IsNegativeZero<mode>(product, c) && directed == 0 ? -0.0 : directed;
 }
 template <Mode mode>
 double Div(double a, double b) {

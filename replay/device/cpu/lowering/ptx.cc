@@ -274,7 +274,8 @@ bool PtxTranslator::Instruction(const PtxInstruction& in) {
     if (in.guard_negated) guard_ = b_.CreateNot(guard_);
   }
   const bool pure = Move(in) || Carry(in) || Multiply(in) || Compare(in) ||
-                    Convert(in) || Float(in) || Integer(in) || IntegerBits(in);
+                    Convert(in) || Float(in) || Integer(in) ||
+                    IntegerBits(in) || DotProduct(in) || Video(in);
   if (pure) return true;
   // What has an effect would need a branch.
   if (guard_ != nullptr) return false;

@@ -49,6 +49,11 @@ class PtxTranslator {
   bool Atomic(const PtxInstruction& in);
   bool Synchronize(const PtxInstruction& in);
 
+  bool DotProduct(const PtxInstruction& in);
+  bool Video(const PtxInstruction& in);
+  llvm::Value* VideoLane(const PtxInstruction& in, llvm::StringRef op,
+                         llvm::Value* a, llvm::Value* b, bool is_signed);
+
   bool Instruction(const PtxInstruction& in);
   void DefineInputs();
   void ReturnOutputs();
