@@ -31,6 +31,9 @@
 namespace reprise {
 namespace {
 
+// Template errors may fill many pages.
+constexpr size_t kMaxDiagnosticsBytes = 32 << 10;
+
 class Stopwatch {
  public:
   double ElapsedMs() const {
@@ -193,7 +196,8 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Job::LinkUnits() {
   reply_.set_frontend_ms(watch.ElapsedMs());
   // IR as the recorder keeps it is whole: other kernels are units too.
   if (target_ != v1::COMPILE_TARGET_DEVICE_IR || !everything)
-    RETURN_IF_ERROR(SelectKernels(kernels, *module));
+    RETURN_IF_ERROR(SelectKernels(
+        kernels, known_.input.keep_variables(), *module));
   kernels_ = std::move(kernels);
   return module;
 }
@@ -229,7 +233,8 @@ absl::Status Job::RunPasses(llvm::TargetMachine& machine,
   for (const v1::CompiledKernelInfo& kernel : reply_.kernels())
     entries.push_back(kernel.entry().empty() ? kernel.symbol()
                                              : kernel.entry());
-  return CheckKept(entries, module, *reply_.mutable_globals());
+  return CheckKept(entries, known_.input.keep_variables(), module,
+                   *reply_.mutable_globals());
 }
 
 absl::StatusOr<std::string> Job::Emit(llvm::TargetMachine& machine,
@@ -345,6 +350,7 @@ absl::Status Job::FinishCpu(llvm::Module& module) {
   LoweringOptions lowering;
   lowering.instrument = target_ == v1::COMPILE_TARGET_CPU_INSTRUMENTED;
   lowering.launch = LaunchToBuildFor(known_.input, variant_);
+  lowering.keep_variables = known_.input.keep_variables();
   for (const v1::CompiledKernelInfo& kernel : reply_.kernels())
     lowering.kernels.push_back(kernel.symbol());
   ASSIGN_OR_RETURN(const LoweredModule lowered, LowerToHost(module, lowering));
@@ -450,7 +456,8 @@ class CompilerImpl : public Compiler {
     reply.set_kind(KindOf(status));
     if (!status.ok()) {
       reply.clear_code();
-      reply.set_diagnostics(std::string(status.message()));
+      reply.set_diagnostics(
+          std::string(status.message().substr(0, kMaxDiagnosticsBytes)));
     }
     return reply;
   }

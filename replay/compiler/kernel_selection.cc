@@ -56,7 +56,7 @@ bool IsDeviceState(const llvm::GlobalVariable& global) {
 }
 
 absl::Status SelectKernels(const std::vector<std::string>& kernels,
-                           llvm::Module& module) {
+                           bool keep_variables, llvm::Module& module) {
   const std::set<std::string> wanted(kernels.begin(), kernels.end());
   for (const std::string& kernel : kernels) {
     const llvm::Function* function = module.getFunction(kernel);
@@ -79,7 +79,8 @@ absl::Status SelectKernels(const std::vector<std::string>& kernels,
       MakeInternal(function);
   }
   for (llvm::GlobalVariable& global : module.globals()) {
-    if (!global.isDeclaration()) MakeInternal(global);
+    const bool stays = keep_variables && IsDeviceState(global);
+    if (!global.isDeclaration() && !stays) MakeInternal(global);
   }
   for (llvm::GlobalAlias& alias : module.aliases()) MakeInternal(alias);
   RunGlobalDce(module);
@@ -97,7 +98,8 @@ absl::Status SelectKernels(const std::vector<std::string>& kernels,
 }
 
 absl::Status CheckKept(
-    const std::vector<std::string>& entries, const llvm::Module& module,
+    const std::vector<std::string>& entries, bool keep_variables,
+    const llvm::Module& module,
     google::protobuf::RepeatedPtrField<v1::ModuleGlobal>& globals) {
   for (const std::string& entry : entries) {
     const llvm::Function* function = module.getFunction(entry);
@@ -116,6 +118,7 @@ absl::Status CheckKept(
                        global.getName().str(), " that the source lacks"));
     }
   }
+  if (keep_variables) return absl::OkStatus();
   globals.erase(std::remove_if(globals.begin(), globals.end(),
                                [&](const v1::ModuleGlobal& global) {
                                  return module.getNamedValue(global.symbol()) ==

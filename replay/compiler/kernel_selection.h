@@ -20,14 +20,17 @@ std::vector<std::string> KernelNames(const llvm::Module& module);
 // earlier one are external and hold unknown values at first, whatever their
 // initializer says: what the rest of the program does with them is not in this
 // module. NOT_FOUND names the kernel that the module lacks, and those it has.
+// With `keep_variables`, device variables stay that no kernel names.
 absl::Status SelectKernels(const std::vector<std::string>& kernels,
-                           llvm::Module& module);
+                           bool keep_variables, llvm::Module& module);
 
 // After a pipeline: INVALID_ARGUMENT where it removed or hid a function that
 // must be there (`entries`), or made device variables of other names (some
-// passes rename). `globals` loses those that the code does not use any more.
+// passes rename). `globals` loses those that the code does not use any more,
+// unless they are to stay.
 absl::Status CheckKept(
-    const std::vector<std::string>& entries, const llvm::Module& module,
+    const std::vector<std::string>& entries, bool keep_variables,
+    const llvm::Module& module,
     google::protobuf::RepeatedPtrField<v1::ModuleGlobal>& globals);
 
 // Device variables in global and constant memory that launches share.

@@ -134,6 +134,7 @@ absl::Status Program::Compile(Units units) {
       unit_of_.emplace(global.symbol(), i);
   }
   input_.set_architecture(units_.front()->architecture());
+  input_.set_keep_variables(true);
   input_.set_key(HexEncode(key.Finish()));
   if (kernels.empty()) return absl::OkStatus();
 

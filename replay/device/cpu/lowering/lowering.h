@@ -36,6 +36,8 @@ struct LoweringOptions {
   // dimension that is set is compiled in, and the entry refuses others.
   v1::LaunchConfig launch;
   std::vector<std::string> kernels;  // empty: all
+  // Device variables stay that no kernel names.
+  bool keep_variables = false;
 };
 
 struct LoweredModule {

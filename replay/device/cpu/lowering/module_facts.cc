@@ -304,7 +304,9 @@ void RemoveUnused(LoweringState& state) {
   for (GlobalVariable& variable : module.globals()) {
     if (variable.getName().starts_with("llvm.")) continue;
     variable.setComdat(nullptr);
-    if (!all && !variable.isDeclaration())
+    const bool stays =
+        state.options.keep_variables && variable.hasExternalLinkage();
+    if (!all && !stays && !variable.isDeclaration())
       variable.setLinkage(GlobalVariable::InternalLinkage);
   }
   auto drop_used = [&] {
