@@ -64,6 +64,13 @@ class Emitter {
     return n <= 0 ? std::vector<Proposal>() : DoAsk(archive, n);
   }
 
+  // `proposal` with one of its changes left out, each in turn: what a winner
+  // can do without. Empty where that is not known or there is only one. Needs
+  // no Tell.
+  absl::StatusOr<std::vector<Proposal>> Simplify(const Proposal& proposal) {
+    return DoSimplify(proposal);
+  }
+
   // In any order, at most once per proposal of this emitter. INFRASTRUCTURE
   // teaches nothing.
   void Tell(const Proposal& proposal, const Evaluation& evaluation) {
@@ -75,6 +82,10 @@ class Emitter {
                                                       int n) = 0;
   virtual void DoTell(const Proposal& proposal,
                       const Evaluation& evaluation) = 0;
+  virtual absl::StatusOr<std::vector<Proposal>> DoSimplify(
+      const Proposal& proposal) {
+    return std::vector<Proposal>();
+  }
 };
 
 }  // namespace reprise::evolution

@@ -28,6 +28,9 @@ constexpr int kTries = 64;
 // A gain of this much in log speed-up is a full reward.
 constexpr double kFullReward = 0.2;
 
+// How often a kind of move is added at all its sites at once.
+constexpr double kGroupShare = 0.25;
+
 using State = std::vector<size_t>;  // sorted indices of moves
 
 class MoveEmitter : public Emitter {
@@ -73,10 +76,13 @@ class MoveEmitter : public Emitter {
   absl::StatusOr<std::vector<Proposal>> DoAsk(const Archive& archive,
                                               int n) override;
   void DoTell(const Proposal& proposal, const Evaluation& evaluation) override;
+  absl::StatusOr<std::vector<Proposal>> DoSimplify(
+      const Proposal& proposal) override;
 
   std::vector<Parent> Parents(const Archive& archive) const;
   std::optional<State> StateOf(const Proposal& proposal) const;
   bool CanAdd(const State& state, size_t move) const;
+  State AddGroup(State state, size_t move) const;
   std::optional<Candidate> Next(const std::vector<Parent>& parents);
   std::optional<Candidate> Single(const Parent& recorded);
   std::optional<Candidate> Vary(const std::vector<Parent>& parents);
@@ -141,13 +147,36 @@ bool MoveEmitter::CanAdd(const State& state, size_t move) const {
   });
 }
 
+std::string ParameterOf(const Move& move) {
+  return move.key.size() > move.site.size() ? move.key.substr(move.site.size())
+                                            : "";
+}
+
+// `state` with `move`, and with the same kind of move at every other site that
+// takes it: with the same parameter where there is such a move, else with any.
+State MoveEmitter::AddGroup(State state, size_t move) const {
+  const auto limit = static_cast<size_t>(options_.max_moves_per_proposal);
+  const std::string parameter = ParameterOf(moves_[move]);
+  state = With(std::move(state), move);
+  for (const bool same : {true, false}) {
+    for (const size_t other : by_kind_.at(moves_[move].kind)) {
+      if (state.size() < limit &&
+          (ParameterOf(moves_[other]) == parameter) == same &&
+          CanAdd(state, other)) {
+        state = With(std::move(state), other);
+      }
+    }
+  }
+  return state;
+}
+
 std::optional<MoveEmitter::Candidate> MoveEmitter::Single(
     const Parent& recorded) {
   while (!untried_.empty()) {
     const std::string kind = std::move(untried_.back());
     untried_.pop_back();
     const std::vector<size_t>& moves = by_kind_[kind];
-    const State state = {moves[random_.Below(moves.size())]};
+    const State state = AddGroup(State(), moves[random_.Below(moves.size())]);
     if (seen_.count(state) > 0) continue;
     return Candidate{state, {recorded.id}, kind, recorded.objective};
   }
@@ -174,8 +203,12 @@ std::optional<MoveEmitter::Candidate> MoveEmitter::Add(const Parent& parent) {
     }
     if (fitting.empty()) continue;
     const size_t move = fitting[random_.Below(fitting.size())];
-    return Candidate{
-        With(parent.state, move), {parent.id}, kind, parent.objective};
+    State state = With(parent.state, move);
+    if (random_.Unit() < kGroupShare) {
+      State group = AddGroup(parent.state, move);
+      if (seen_.count(group) == 0) state = std::move(group);
+    }
+    return Candidate{std::move(state), {parent.id}, kind, parent.objective};
   }
   return std::nullopt;
 }
@@ -322,6 +355,22 @@ absl::StatusOr<std::vector<Proposal>> MoveEmitter::DoAsk(const Archive& archive,
     proposals.push_back(*std::move(proposal));
   }
   return proposals;
+}
+
+absl::StatusOr<std::vector<Proposal>> MoveEmitter::DoSimplify(
+    const Proposal& proposal) {
+  std::vector<Proposal> simpler;
+  const auto state = StateOf(proposal);
+  if (!state || state->size() < 2) return simpler;
+  for (size_t i = 0; i < state->size(); ++i) {
+    State rest = *state;
+    rest.erase(rest.begin() + static_cast<long>(i));
+    seen_.insert(rest);
+    auto built = Build({std::move(rest), {proposal.id}, "", 0});
+    if (!built.ok()) return built.status();
+    simpler.push_back(*std::move(built));
+  }
+  return simpler;
 }
 
 void MoveEmitter::DoTell(const Proposal& proposal,

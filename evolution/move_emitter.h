@@ -19,7 +19,8 @@ struct MoveEmitterOptions {
   // Moves that change the last bits of floating-point results.
   bool allow_inexact = true;
   int max_moves_per_proposal = 12;
-  // Each kind is tried alone, once, before combinations begin.
+  // Each kind is tried alone, once, at all the sites that take it together,
+  // before combinations begin.
   bool singles_first = true;
 };
 

@@ -80,6 +80,46 @@ TEST(MoveEmitterTest, FirstTriesEachKindAlone) {
   EXPECT_FALSE(proposals[0].inexact);
   EXPECT_THAT(proposals[0].parents, ElementsAre(0u));
   EXPECT_EQ(proposals[0].emitter, "moves");
+  // At all its sites.
+  EXPECT_EQ(proposals[0].files.at("f"), "ABcdefgh");
+  EXPECT_EQ(proposals[2].files.at("f"), "abcdeFGH");
+}
+
+TEST(MoveEmitterTest, AGroupTakesOneParameterWhereItCan) {
+  std::vector<Move> moves;
+  for (size_t site = 0; site < 3; ++site) {
+    for (const char* parameter : {"2", "4", "8"}) {
+      if (site == 2 && parameter[0] != '8') continue;  // only one choice
+      Move move;
+      move.kind = "unroll";
+      move.site = "unroll@f:" + std::to_string(site);
+      move.key = move.site + "=" + parameter;
+      move.edits = {{"f", site, 1, parameter, 0}};
+      moves.push_back(move);
+    }
+  }
+  std::set<std::string> firsts;
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    MoveEmitterOptions options;
+    options.seed = seed;
+    auto emitter = NewMoveEmitter(Letters(), moves, options).value();
+    firsts.insert(emitter->Ask(Archive(), 1).value()[0].files.at("f"));
+  }
+  EXPECT_THAT(firsts, testing::UnorderedElementsAre("228defgh", "448defgh",
+                                                    "888defgh"));
+}
+
+TEST(MoveEmitterTest, SimplifyLeavesOutEachChangeInTurn) {
+  auto emitter = Make();
+  const Proposal three = emitter->Ask(Archive(), 3).value()[2];
+  std::set<std::string> texts;
+  for (const Proposal& simpler : emitter->Simplify(three).value()) {
+    texts.insert(simpler.files.at("f"));
+  }
+  EXPECT_THAT(
+      texts, testing::UnorderedElementsAre("abcdefGH", "abcdeFgH", "abcdeFGh"));
+  Proposal recorded;
+  EXPECT_TRUE(emitter->Simplify(recorded)->empty());
 }
 
 TEST(MoveEmitterTest, NeverTheSameSourceTwiceUntilAllAreTried) {
