@@ -112,8 +112,7 @@ bool RecordedOnOtherKindOfDevice(const v1::Unit& unit,
   return (unit.provenance().device() == "cpu") != (facts.kind == "cpu");
 }
 
-void SetSpeedup(const StoppingRule& rule, StopReason reason,
-                v1::Outcome* outcome) {
+void SetSpeedup(StopReason reason, v1::Outcome* outcome) {
   const std::vector<double> a(outcome->baseline_ns().begin(),
                               outcome->baseline_ns().end());
   const std::vector<double> b(outcome->variant_ns().begin(),
@@ -407,7 +406,7 @@ void Evaluator::Sample(Built& built, const StoppingRule& stopping,
   }
   outcome->mutable_stages()->set_time_ms(MillisecondsSince(start));
   outcome->set_kind(v1::OUTCOME_KIND_OK);
-  SetSpeedup(stopping, reason, outcome);
+  SetSpeedup(reason, outcome);
 }
 
 v1::Outcome Evaluator::Evaluate(const v1::Variant& variant) {

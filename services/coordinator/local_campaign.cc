@@ -50,6 +50,26 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// "Unroll the loop at a.cu:3 by 4; pipeline=default<O2>"; what says nothing is
+// left out.
+std::string JoinDescriptions(std::string source, const std::string& build) {
+  while (!source.empty() && source.back() == '.') source.pop_back();
+  if (source.empty()) return build;
+  return build == "as built" ? source : absl::StrCat(source, "; ", build);
+}
+
+// Several candidates are measured again and the best is taken, so each has to
+// be faster by more than the reported interval says.
+constexpr double kConfirmationConfidence = 0.999;
+bool SurelyFaster(const v1::Outcome& outcome) {
+  if (outcome.kind() != v1::OUTCOME_KIND_OK) return false;
+  const std::vector<double> a(outcome.baseline_ns().begin(),
+                              outcome.baseline_ns().end());
+  const std::vector<double> b(outcome.variant_ns().begin(),
+                              outcome.variant_ns().end());
+  return EstimateRatio(a, b, kConfirmationConfidence).low > 1;
+}
+
 bool HasTolerance(const v1::Tolerance& tolerance) {
   return tolerance.absolute() > 0 || tolerance.relative() > 0;
 }
@@ -290,11 +310,8 @@ bool LocalCampaign::TuneRound() {
     absl::StatusOr<v1::Variant> variant = mapper_->ToVariant(
         source->tuner->space().ToAssignment(trial.configuration), base);
     if (!variant.ok()) continue;
-    std::string description = mapper_->Describe(*variant);
-    if (!source->proposal.description.empty()) {
-      description =
-          absl::StrCat(source->proposal.description, "; ", description);
-    }
+    std::string description = JoinDescriptions(source->proposal.description,
+                                               mapper_->Describe(*variant));
     jobs.push_back(
         {*std::move(variant), std::move(description), source, trial.id});
   }
@@ -408,9 +425,7 @@ absl::Status LocalCampaign::Confirm(v1::Result* result) {
     Report("confirm");
     v1::Outcome outcome =
         evaluator_->EvaluateWith(candidate.variant, careful, each);
-    if (outcome.kind() != v1::OUTCOME_KIND_OK ||
-        outcome.speedup().ci95_low() <= 1)
-      continue;
+    if (!SurelyFaster(outcome)) continue;
     confirmed.emplace_back(std::move(outcome), &candidate);
   }
   std::stable_sort(
