@@ -22,9 +22,11 @@ namespace reprise {
 namespace {
 
 // Shares of the budget: search, then confirmation of the best.
-constexpr double kSearchShare = 0.75;
+constexpr double kSearchShare = 0.65;
 constexpr size_t kConfirmed = 4;
 constexpr size_t kTunedSources = 4;
+// A simpler winner may be this much slower.
+constexpr double kAsFast = 0.99;
 
 double Milliseconds(double nanoseconds) { return nanoseconds / 1e6; }
 
@@ -125,7 +127,7 @@ struct LocalCampaign::Source {
 struct LocalCampaign::Candidate {
   v1::Variant variant;
   std::string description;
-  double log_ratio = 0;
+  evolution::Proposal proposal;  // the source; id 0: as recorded
   double log_low = 0;
 };
 
@@ -253,7 +255,8 @@ void LocalCampaign::Remember(const Job& job, const v1::Outcome& outcome) {
   if (outcome.kind() == v1::OUTCOME_KIND_OK) {
     const double log_ratio = std::log(outcome.speedup().ratio());
     candidates_.push_back(
-        {job.variant, job.description, log_ratio,
+        {job.variant, job.description,
+         job.source == nullptr ? evolution::Proposal() : job.source->proposal,
          std::log(std::max(outcome.speedup().ci95_low(), 1e-9))});
     if (job.source != nullptr)
       job.source->best_log_ratio =
@@ -354,8 +357,9 @@ bool LocalCampaign::EmitRound() {
     proposal.id = next_proposal_++;
     auto source = std::make_unique<Source>();
     source->proposal = proposal;
-    jobs.push_back(
-        {WithSources(proposal.files), proposal.description, source.get(), 0});
+    jobs.push_back({WithSources(proposal.files),
+                    JoinDescriptions(proposal.description, "as built"),
+                    source.get(), 0});
     sources_.push_back(std::move(source));
     ++progress_.source_variants;
   }
@@ -408,6 +412,41 @@ absl::Status LocalCampaign::FillWinner(const Candidate& winner,
   return absl::OkStatus();
 }
 
+// Leaves out rewrites that the winner is as fast without: a patch should hold
+// what matters and nothing else.
+void LocalCampaign::Simplify(const StoppingRule& rule,
+                             absl::Duration time_limit, Candidate* winner,
+                             v1::Outcome* outcome) {
+  if (emitter_ == nullptr || winner->proposal.id == 0) return;
+  const absl::Time start = absl::Now();
+  for (bool simpler_found = true; simpler_found;) {
+    simpler_found = false;
+    absl::StatusOr<std::vector<evolution::Proposal>> simpler =
+        emitter_->Simplify(winner->proposal);
+    if (!simpler.ok()) return;
+    for (evolution::Proposal& proposal : *simpler) {
+      if (absl::Now() - start > time_limit) return;
+      Report("simplify");
+      Candidate candidate = *winner;
+      candidate.proposal = std::move(proposal);
+      candidate.proposal.id = winner->proposal.id;
+      *candidate.variant.mutable_sources() =
+          WithSources(candidate.proposal.files).sources();
+      candidate.description = JoinDescriptions(
+          candidate.proposal.description, mapper_->Describe(candidate.variant));
+      v1::Outcome measured =
+          evaluator_->EvaluateWith(candidate.variant, rule, time_limit / 8);
+      const bool as_fast =
+          measured.speedup().ratio() >= kAsFast * outcome->speedup().ratio();
+      if (!SurelyFaster(measured) || !as_fast) continue;
+      *winner = std::move(candidate);
+      *outcome = std::move(measured);
+      simpler_found = true;
+      break;
+    }
+  }
+}
+
 absl::Status LocalCampaign::Confirm(v1::Result* result) {
   std::stable_sort(candidates_.begin(), candidates_.end(),
                    [](const Candidate& a, const Candidate& b) {
@@ -417,28 +456,29 @@ absl::Status LocalCampaign::Confirm(v1::Result* result) {
   careful.minimum_pairs = 12;
   careful.maximum_pairs = 60;
   careful.relative_width = 0.01;
-  const absl::Duration each = std::max(
-      options_.budget * (1 - kSearchShare) / kConfirmed, absl::Seconds(1));
-  std::vector<std::pair<v1::Outcome, const Candidate*>> confirmed;
+  const absl::Duration each =
+      std::max(options_.budget / (4.0 * kConfirmed), absl::Seconds(1));
+  std::vector<std::pair<v1::Outcome, Candidate>> confirmed;
   for (const Candidate& candidate : candidates_) {
     if (confirmed.size() >= kConfirmed || candidate.log_low <= 0) break;
     Report("confirm");
     v1::Outcome outcome =
         evaluator_->EvaluateWith(candidate.variant, careful, each);
     if (!SurelyFaster(outcome)) continue;
-    confirmed.emplace_back(std::move(outcome), &candidate);
+    confirmed.emplace_back(std::move(outcome), candidate);
   }
   std::stable_sort(
       confirmed.begin(), confirmed.end(), [](const auto& a, const auto& b) {
         return a.first.speedup().ci95_low() > b.first.speedup().ci95_low();
       });
-  for (const auto& [outcome, candidate] : confirmed) {
+  for (auto& [outcome, candidate] : confirmed) {
+    Simplify(careful, options_.budget / 8, &candidate, &outcome);
     PerturbOptions perturb;
     perturb.seed = options_.seed;
     ASSIGN_OR_RETURN(const PerturbedVerdict verdict,
                      VerifyOnPerturbedInputs(evaluator_->unit(), device_, pool_,
                                              evaluator_->baseline(),
-                                             candidate->variant, perturb));
+                                             candidate.variant, perturb));
     result->set_perturbed(!verdict.applicable ? "not applicable"
                           : verdict.verified  ? "verified"
                                               : verdict.diagnostics);
@@ -446,7 +486,7 @@ absl::Status LocalCampaign::Confirm(v1::Result* result) {
       LOG_WARNING("a winner was dropped: {}", verdict.diagnostics);
       continue;
     }
-    return FillWinner(*candidate, outcome, result);
+    return FillWinner(candidate, outcome, result);
   }
   return absl::OkStatus();
 }

@@ -55,7 +55,7 @@ struct TrialRecord {
 };
 
 struct CampaignProgress {
-  std::string phase;  // "baseline", "search", "confirm"
+  std::string phase;  // "baseline", "search", "confirm", "simplify"
   absl::Duration elapsed;
   absl::Duration budget;
   uint64_t trials = 0;
@@ -98,6 +98,8 @@ class LocalCampaign {
   v1::Outcome EvaluateJob(const Job& job);
   void Remember(const Job& job, const v1::Outcome& outcome);
   absl::Status Confirm(v1::Result* result);
+  void Simplify(const StoppingRule& rule, absl::Duration time_limit,
+                Candidate* winner, v1::Outcome* outcome);
   absl::Status FillWinner(const Candidate& winner, const v1::Outcome& outcome,
                           v1::Result* result);
   bool OutOfBudget() const;
