@@ -99,7 +99,9 @@ absl::Status TestMachine::Load(const std::string& file,
     (*request.mutable_symbol_addresses())[global.symbol()] = address;
     *request.add_initialize() = global;
   }
-  instrumented_ = options.instrument;
+  for (const v1::CompiledKernelInfo& info : code_.kernels()) {
+    entries_[info.symbol()] = {module_, info.entry(), options.instrument};
+  }
   return client_->LoadModule(request);
 }
 
@@ -107,17 +109,15 @@ absl::StatusOr<LaunchReport> TestMachine::Launch(const std::string& kernel,
                                                  const v1::LaunchConfig& launch,
                                                  const Arguments& arguments,
                                                  absl::Duration timeout) {
-  for (const v1::CompiledKernelInfo& info : code_.kernels()) {
-    if (info.symbol() != kernel) continue;
-    v1::LaunchRequest request;
-    request.set_module(module_);
-    request.set_entry(info.entry());
-    *request.mutable_launch() = launch;
-    request.set_arguments(arguments.bytes());
-    request.set_instrumented(instrumented_);
-    return client_->Launch(request, timeout);
-  }
-  return absl::NotFoundError(kernel);
+  const auto entry = entries_.find(kernel);
+  if (entry == entries_.end()) return absl::NotFoundError(kernel);
+  v1::LaunchRequest request;
+  request.set_module(entry->second.module);
+  request.set_entry(entry->second.name);
+  *request.mutable_launch() = launch;
+  request.set_arguments(arguments.bytes());
+  request.set_instrumented(entry->second.instrumented);
+  return client_->Launch(request, timeout);
 }
 
 LaunchReport TestMachine::Run(const std::string& kernel,

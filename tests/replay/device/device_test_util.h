@@ -93,7 +93,12 @@ class TestMachine {
   uint64_t module_ = 0;
   v1::CompileReply code_;
   std::map<std::string, uint64_t> symbols_;
-  bool instrumented_ = false;
+  struct Entry {
+    uint64_t module = 0;
+    std::string name;
+    bool instrumented = false;
+  };
+  std::map<std::string, Entry> entries_;  // by kernel, as last loaded
 };
 
 }  // namespace reprise

@@ -26,6 +26,8 @@ using llvm::Type;
 using llvm::Value;
 
 constexpr uint64_t kArgumentAlignment = 16;
+// Bodies up to this size are there twice: for whole blocks and for others.
+constexpr unsigned kMaxInstructionsToDouble = 300;
 
 // Builds one entry function.
 class EntryBuilder {
@@ -47,6 +49,8 @@ class EntryBuilder {
   void LoadArguments(Function* function);
   void CallThread(Value* const (&position)[3]);
   void EmitLoop(int dimension);
+  // few: worth a masked rest instead of scalar turns.
+  void EmitRange(int dimension, Value* low, Value* high, bool few);
   Value* Repeat(Value* value, int zero_dimension);
   void Bounds(int dimension, Value** low, Value** high);
   void CallRunThreads(Function* entry);
@@ -245,10 +249,38 @@ void EntryBuilder::EmitLoop(int dimension) {
     CallThread(values_.thread);
     return;
   }
-  Function* function = b_.GetInsertBlock()->getParent();
   Value* low;
   Value* high;
   Bounds(dimension, &low, &high);
+  Value* size = values_.block_dim[dimension];
+  const bool bounded = !llvm::isa<llvm::ConstantInt>(low) || high != size;
+  const bool worthwhile =
+      dimension == 0 && bounded && llvm::isa<llvm::ConstantInt>(size) &&
+      kernel_.thread->getInstructionCount() < kMaxInstructionsToDouble;
+  if (!worthwhile) {
+    EmitRange(dimension, low, high, false);
+    return;
+  }
+  // Most blocks are whole; for those the number of turns is a constant.
+  Function* function = b_.GetInsertBlock()->getParent();
+  BasicBlock* whole = BasicBlock::Create(context_, "whole", function);
+  BasicBlock* part = BasicBlock::Create(context_, "part", function);
+  BasicBlock* after = BasicBlock::Create(context_, "rows", function);
+  Value* is_whole = b_.CreateAnd(b_.CreateICmpEQ(low, b_.getInt32(0)),
+                                 b_.CreateICmpEQ(high, size));
+  b_.CreateCondBr(is_whole, whole, part,
+                  llvm::MDBuilder(context_).createBranchWeights(1000, 1));
+  b_.SetInsertPoint(whole);
+  EmitRange(dimension, b_.getInt32(0), size, false);
+  b_.CreateBr(after);
+  b_.SetInsertPoint(part);
+  EmitRange(dimension, low, high, true);
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+}
+
+void EntryBuilder::EmitRange(int dimension, Value* low, Value* high, bool few) {
+  Function* function = b_.GetInsertBlock()->getParent();
   BasicBlock* before = b_.GetInsertBlock();
   BasicBlock* body = BasicBlock::Create(context_, "threads", function);
   BasicBlock* after = BasicBlock::Create(context_, "done", function);
@@ -263,10 +295,17 @@ void EntryBuilder::EmitLoop(int dimension) {
   llvm::BranchInst* latch =
       b_.CreateCondBr(b_.CreateICmpULT(next, high), body, after);
   if (access_group_ != nullptr) {
-    MDNode* parallel = MDNode::get(
+    llvm::SmallVector<llvm::Metadata*, 3> properties = {nullptr};
+    properties.push_back(MDNode::get(
         context_, {llvm::MDString::get(context_, "llvm.loop.parallel_accesses"),
-                   access_group_});
-    MDNode* loop = MDNode::getDistinct(context_, {nullptr, parallel});
+                   access_group_}));
+    if (few) {
+      properties.push_back(MDNode::get(
+          context_, {llvm::MDString::get(
+                         context_, "llvm.loop.vectorize.predicate.enable"),
+                     llvm::ConstantAsMetadata::get(b_.getTrue())}));
+    }
+    MDNode* loop = MDNode::getDistinct(context_, properties);
     loop->replaceOperandWith(0, loop);
     latch->setMetadata(llvm::LLVMContext::MD_loop, loop);
   }
@@ -328,6 +367,7 @@ absl::Status BuildEntries(LoweringState& state) {
   std::vector<Function*> entries;
   for (KernelState& kernel : state.kernels) {
     std::vector<ThreadGuard> guards = TakeGuards(kernel, state.options.launch);
+    if (!kernel.uses_fibers) WidenIndices(kernel);
     MDNode* group = kernel.uses_fibers || state.options.instrument
                         ? nullptr
                         : MarkParallelAccesses(*kernel.thread);

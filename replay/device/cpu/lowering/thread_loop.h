@@ -28,6 +28,13 @@ struct ThreadGuard {
 std::vector<ThreadGuard> TakeGuards(KernelState& kernel,
                                     const v1::LaunchConfig& launch);
 
+// Computes indices that depend on threadIdx.x in 64 bits where they were
+// extended to 64 bits after arithmetic that cannot wrap, so that later
+// passes, which drop such promises as they reorder sums, still see that
+// neighbouring threads access neighbouring elements. Call before TakeGuards'
+// flags are lost, that is right after it.
+void WidenIndices(KernelState& kernel);
+
 // Marks the accesses of a thread function that do not depend on those of other
 // threads of its block; null when it has others. Without barriers and atomics,
 // CUDA orders nothing between threads, so only private memory does.
