@@ -14,6 +14,7 @@
 #include "evolution/unified_diff.h"
 #include "replay/base/log.h"
 #include "replay/base/status_macros.h"
+#include "replay/compiler/toolchain.h"
 #include "replay/engine/compile_input.h"
 #include "replay/engine/launch_geometry.h"
 #include "replay/engine/perturb.h"
@@ -174,8 +175,10 @@ absl::StatusOr<std::unique_ptr<bayesopt::Optimizer>> LocalCampaign::NewTuner(
 }
 
 absl::Status LocalCampaign::PrepareEmitter() {
-  absl::StatusOr<evolution::SourceAnalysis> analysis =
-      evolution::AnalyzeSource(ContextOf(unit_.manifest(), *input_));
+  const Toolchain tools = FindToolchain(options_.cuda_home);
+  absl::StatusOr<evolution::SourceAnalysis> analysis = evolution::AnalyzeSource(
+      ContextOf(unit_.manifest(), *input_),
+      {.cuda_home = tools.cuda_home, .resource_dir = tools.clang_resources});
   if (!analysis.ok()) {
     LOG_WARNING("source rewrites are off for {}: {}", unit_.id(),
                 std::string(analysis.status().message()));

@@ -39,7 +39,8 @@ struct CampaignOptions {
   uint64_t max_trials = 0;  // 0: as many as the budget allows
   uint64_t seed = 1;
   std::optional<v1::Tolerance> tolerance;
-  int batch = 4;  // variants compiled at a time
+  int batch = 4;          // variants compiled at a time
+  std::string cuda_home;  // empty: $CUDA_HOME or /usr/local/cuda
   // Told to stop early (Ctrl-C): what was found so far is finished and
   // returned.
   const std::atomic<bool>* stop = nullptr;
