@@ -95,7 +95,6 @@ absl::StatusOr<std::vector<v1::Result>> RunOptimizeJob(const OptimizeJob& job,
   options.max_trials = job.trials;
   options.seed = job.seed;
   options.cuda_home = context->settings.Get("cuda_home");
-  options.cuda_home = context->settings.Get("cuda_home");
   options.stop = InterruptFlag();
   if (!job.tolerance.empty()) {
     ASSIGN_OR_RETURN(options.tolerance, ParseTolerance(job.tolerance));
