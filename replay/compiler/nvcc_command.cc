@@ -285,7 +285,7 @@ void NvccParser::Finish() {
       if (StartsWith(arch_, "compute_")) {
         AddUnique(virtual_, arch_);
       } else {
-        AddUnique(real_, real.empty() ? arch_ : arch_);
+        AddUnique(real_, arch_);
         if (!real.empty()) AddUnique(virtual_, "compute_" + real.substr(3));
       }
     }

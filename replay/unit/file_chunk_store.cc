@@ -104,8 +104,9 @@ absl::StatusOr<v1::Blob> FileChunkStore::Put(std::string_view bytes) {
   work.work = [&](size_t index, size_t slot) {
     absl::StatusOr<Stored> stored =
         PutChunk(bytes.substr(index * kChunkBytes, kChunkBytes));
-    if (stored.ok()) slots[slot] = *std::move(stored);
-    return stored.status();
+    if (!stored.ok()) return stored.status();
+    slots[slot] = *std::move(stored);
+    return absl::OkStatus();
   };
   work.consume = [&](size_t, size_t slot) {
     AppendChunk(std::move(slots[slot].sha256), slots[slot].bytes, &blob);
@@ -147,8 +148,9 @@ absl::StatusOr<v1::Blob> FileChunkStore::PutStream(const Source& next) {
     Slot& slot = slots[index];
     absl::StatusOr<Stored> stored =
         PutChunk(std::string_view(slot.buffer.get(), slot.bytes));
-    if (stored.ok()) slot.stored = *std::move(stored);
-    return stored.status();
+    if (!stored.ok()) return stored.status();
+    slot.stored = *std::move(stored);
+    return absl::OkStatus();
   };
   work.consume = [&](size_t, size_t index) {
     Stored& stored = slots[index].stored;
