@@ -45,7 +45,6 @@ int RunVerbs(int argc, char** argv) {
   }
   CliContext context{.settings = *std::move(settings)};
   CLI::App app{kDescription, "reprise"};
-  app.footer(kFooter);
   app.set_version_flag("--version", kVersion);
   app.require_subcommand(1);
   AddRecordVerb(&app, &context);
@@ -61,6 +60,7 @@ int RunVerbs(int argc, char** argv) {
   app.add_subcommand("cc",
                      "run a compiler untouched and keep what replay needs: "
                      "reprise cc COMPILER ARGUMENTS...");
+  app.footer(kFooter);  // last: subcommands would inherit it
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& call) {
