@@ -70,6 +70,9 @@ void AdjustForResidence(clang::CompilerInvocation& invocation) {
   codegen.DisableLLVMPasses = true;
   codegen.EmitLLVMUseLists = false;
   codegen.VerifyModule = false;  // verified after the pipeline
+  // For messages that name a line; taken out before the pipeline.
+  codegen.setDebugInfo(llvm::codegenoptions::DebugLineTablesOnly);
+  codegen.DwarfVersion = 4;
   // Once, when a precompiled header is built, and not in each compile.
   invocation.getLangOpts().PCHInstantiateTemplates = true;
   clang::DiagnosticOptions& diagnostics = invocation.getDiagnosticOpts();

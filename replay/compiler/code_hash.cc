@@ -31,10 +31,15 @@ struct Section {
   const Elf::Elf_Shdr* header;
 };
 
+bool HoldsTexts(const Section& section) {
+  return (section.header->sh_flags & llvm::ELF::SHF_STRINGS) != 0 ||
+         section.name == kSourcePlaceSection;
+}
+
 bool HoldsCode(const Section& section) {
   const bool loaded = (section.header->sh_flags & llvm::ELF::SHF_ALLOC) != 0;
   const auto type = section.header->sh_type;
-  return loaded && section.name != ".eh_frame" &&
+  return loaded && !HoldsTexts(section) && section.name != ".eh_frame" &&
          section.name.rfind(".note", 0) != 0 &&
          (type == llvm::ELF::SHT_PROGBITS || type == llvm::ELF::SHT_NOBITS);
 }
@@ -51,54 +56,59 @@ absl::StatusOr<std::vector<Section>> ReadSections(const Elf& elf) {
   return sections;
 }
 
-// The name that a relocation refers to; of an unnamed section symbol the
-// section's.
-std::string TargetName(const Elf& elf, const Elf::Elf_Shdr& table,
-                       uint32_t symbol_index,
-                       const std::vector<Section>& sections) {
+// What a relocation refers to: a symbol, or a place in a section.
+struct Target {
+  std::string name;
+  bool is_text = false;  // where in its section a text lies is no difference
+};
+
+Target FindTarget(const Elf& elf, const Elf::Elf_Shdr& table,
+                  uint32_t symbol_index, const std::vector<Section>& sections) {
   auto symbols = elf.getSection(table.sh_link);
   if (!symbols) {
     llvm::consumeError(symbols.takeError());
-    return "";
+    return {};
   }
   auto symbol = elf.getSymbol(*symbols, symbol_index);
   auto strings = elf.getStringTableForSymtab(**symbols);
   if (!symbol || !strings) {
     if (!symbol) llvm::consumeError(symbol.takeError());
     if (!strings) llvm::consumeError(strings.takeError());
-    return "";
+    return {};
   }
   if ((*symbol)->getType() == llvm::ELF::STT_SECTION &&
-      (*symbol)->st_shndx < sections.size())
-    return sections[(*symbol)->st_shndx].name;
+      (*symbol)->st_shndx < sections.size()) {
+    const Section& section = sections[(*symbol)->st_shndx];
+    return {section.name, HoldsTexts(section)};
+  }
   auto name = (*symbol)->getName(*strings);
   if (!name) {
     llvm::consumeError(name.takeError());
-    return "";
+    return {};
   }
-  return name->str();
+  return {name->str(), false};
 }
 
 absl::Status HashRelocations(const Elf& elf, const Section& section,
                              const std::vector<Section>& sections,
                              FieldHasher& hasher) {
+  const auto hash = [&](uint64_t offset, uint32_t type, uint32_t symbol,
+                        int64_t addend) {
+    const Target target = FindTarget(elf, *section.header, symbol, sections);
+    hasher.U64(offset).U64(type).Bytes(target.name);
+    hasher.U64(target.is_text ? 0 : static_cast<uint64_t>(addend));
+  };
   if (section.header->sh_type == llvm::ELF::SHT_RELA) {
     auto entries = elf.relas(*section.header);
     if (!entries) return ToStatus(entries.takeError());
-    for (const auto& entry : *entries) {
-      hasher.U64(entry.r_offset).U64(entry.getType(false));
-      hasher.U64(static_cast<uint64_t>(int64_t{entry.r_addend}));
-      hasher.Bytes(
-          TargetName(elf, *section.header, entry.getSymbol(false), sections));
-    }
+    for (const auto& entry : *entries)
+      hash(entry.r_offset, entry.getType(false), entry.getSymbol(false),
+           entry.r_addend);
   } else {
     auto entries = elf.rels(*section.header);
     if (!entries) return ToStatus(entries.takeError());
-    for (const auto& entry : *entries) {
-      hasher.U64(entry.r_offset).U64(entry.getType(false));
-      hasher.Bytes(
-          TargetName(elf, *section.header, entry.getSymbol(false), sections));
-    }
+    for (const auto& entry : *entries)
+      hash(entry.r_offset, entry.getType(false), entry.getSymbol(false), 0);
   }
   return absl::OkStatus();
 }

@@ -11,13 +11,17 @@
 
 namespace reprise {
 
+// Where names of source places lie in objects for the host.
+inline constexpr char kSourcePlaceSection[] = ".rodata.reprise.places";
+
 struct CodeDigest {
   std::string sha256;       // 32 bytes
   uint64_t code_bytes = 0;  // of executable sections
 };
 
 // Over code, constants, relocations (by target symbol) and, of a cubin,
-// register counts; for an x86-64 object or a cubin. INTERNAL: not an ELF file.
+// register counts; for an x86-64 object or a cubin. Texts do not count: those
+// of string sections and of kSourcePlaceSection. INTERNAL: not an ELF file.
 absl::StatusOr<CodeDigest> DigestElf(const std::string& elf);
 
 // Over the text without comments and blank lines.

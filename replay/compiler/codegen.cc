@@ -9,6 +9,7 @@
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/SubtargetFeature.h"
 #include "replay/compiler/clang_driver.h"
+#include "replay/compiler/code_hash.h"
 
 namespace reprise {
 namespace {
@@ -16,15 +17,16 @@ namespace {
 absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> Create(
     const llvm::Triple& triple, const std::string& cpu,
     const std::string& features, std::optional<llvm::Reloc::Model> relocation,
-    bool fuse) {
+    llvm::FPOpFusion::FPOpFusionMode fusion) {
   InitializeLlvm();
   std::string error;
   const llvm::Target* target =
       llvm::TargetRegistry::lookupTarget(triple, error);
   if (target == nullptr) return absl::InternalError(error);
   llvm::TargetOptions options;
-  options.AllowFPOpFusion =
-      fuse ? llvm::FPOpFusion::Fast : llvm::FPOpFusion::Strict;
+  options.AllowFPOpFusion = fusion;
+  // Code that runs off an end stops instead of running into what follows.
+  options.TrapUnreachable = triple.isX86();
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
       triple, cpu, features, options, relocation, std::nullopt,
       llvm::CodeGenOptLevel::Aggressive));
@@ -50,7 +52,8 @@ std::string GpuFeatures(const llvm::Module& module) {
 absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> CreateGpuTargetMachine(
     const std::string& architecture, const llvm::Module& module, bool fuse) {
   return Create(llvm::Triple("nvptx64-nvidia-cuda"), architecture,
-                GpuFeatures(module), std::nullopt, fuse);
+                GpuFeatures(module), std::nullopt,
+                fuse ? llvm::FPOpFusion::Fast : llvm::FPOpFusion::Strict);
 }
 
 absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> CreateHostTargetMachine(
@@ -60,7 +63,9 @@ absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> CreateHostTargetMachine(
     features.AddFeature(feature.first(), feature.second);
   return Create(llvm::Triple(llvm::sys::getProcessTriple()),
                 llvm::sys::getHostCPUName().str(), features.getString(),
-                llvm::Reloc::PIC_, fuse);
+                llvm::Reloc::PIC_,
+                // Only what Clang marks: __fmul_rn and the like must round.
+                fuse ? llvm::FPOpFusion::Standard : llvm::FPOpFusion::Strict);
 }
 
 void AdoptHost(const llvm::TargetMachine& target,
@@ -81,6 +86,9 @@ void AdoptHost(const llvm::TargetMachine& target,
   }
   for (llvm::GlobalVariable& global : module.globals()) {
     if (global.isDeclaration()) global.setDSOLocal(false);
+    // Names of source places, by the lowering: equal code may differ in them.
+    if (global.getName().starts_with("__reprise_site"))
+      global.setSection(kSourcePlaceSection);
   }
 }
 

@@ -25,7 +25,8 @@ absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> CreateHostTargetMachine(
     bool fuse);
 
 // Gives the module's functions the host's processor and features and the wanted
-// vector width, and declared variables no closeness that they do not have.
+// vector width, declared variables no closeness that they do not have, and
+// names of source places a section of their own.
 void AdoptHost(const llvm::TargetMachine& target,
                const v1::CodegenOptions& options, llvm::Module& module);
 

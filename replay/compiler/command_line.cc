@@ -93,14 +93,24 @@ absl::StatusOr<std::vector<std::string>> ExpandArguments(
 }
 
 // Headers that the environment adds, and Thrust, CUB and libcu++, which nvcc
-// finds by itself. After the command's own paths, as the compilers do it.
-void AddImplicitIncludes(const CommandContext& context, Parsed& parsed) {
+// finds by itself, after the command's own paths, as the compilers do it; and
+// where nvcc's arithmetic is not Clang's by default.
+void AddImplicitArguments(const CommandContext& context, Parsed& parsed) {
   std::vector<std::string>& args = parsed.command.clang_args;
   for (const std::string& path : SplitList(context.cpath, ':'))
     args.push_back("-I" + path);
   for (const std::string& path : SplitList(context.cplus_include_path, ':')) {
     args.push_back("-isystem");
     args.push_back(path);
+  }
+  // nvcc takes sqrt.rn unless told otherwise, Clang sqrt.approx.
+  constexpr char kSqrt[] = "-nvptx-prec-sqrtf32=";
+  const bool says_sqrt = std::any_of(
+      args.begin(), args.end(),
+      [&](const std::string& arg) { return StartsWith(arg, kSqrt); });
+  if (parsed.command.nvcc && !says_sqrt) {
+    args.push_back("-mllvm");
+    args.push_back(absl::StrCat(kSqrt, 1));
   }
   if (parsed.cuda_home.empty()) return;
   args.push_back("--cuda-path=" + parsed.cuda_home);
@@ -274,7 +284,7 @@ absl::StatusOr<CompilerCommand> ParseCompilerCommand(
   } else {
     RETURN_IF_ERROR(ParseClang(arguments, context, parsed));
   }
-  AddImplicitIncludes(context, parsed);
+  AddImplicitArguments(context, parsed);
   FinishOutputs(parsed, std::string(parsed.command.output));
   return std::move(parsed.command);
 }

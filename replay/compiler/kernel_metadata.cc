@@ -1,10 +1,5 @@
 #include "replay/compiler/kernel_metadata.h"
 
-#include <cmath>
-
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "clang/AST/Attr.h"
 #include "clang/AST/Decl.h"
 #include "clang/Basic/SourceManager.h"
@@ -12,6 +7,7 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Metadata.h"
 #include "llvm/Transforms/Utils/Local.h"
+#include "replay/compiler/tolerance_annotation.h"
 
 namespace reprise {
 namespace {
@@ -190,12 +186,6 @@ const llvm::MDNode& NodeAt(const llvm::MDNode& node, unsigned index) {
   return *llvm::cast<llvm::MDNode>(node.getOperand(index));
 }
 
-// A number that a bound can be, as C++ may write it.
-bool ParseBound(const std::string& text, double& value) {
-  return absl::SimpleAtod(absl::StripSuffix(text, "f"), &value) &&
-         std::isfinite(value) && value >= 0;
-}
-
 void RemoveAnnotations(llvm::Module& module) {
   std::vector<llvm::Instruction*> dead;
   for (llvm::Function& function : module) {
@@ -277,37 +267,6 @@ void ReadKernelMetadata(const llvm::Module& module,
     }
     return;
   }
-}
-
-std::optional<v1::Tolerance> ParseToleranceAnnotation(std::string_view text) {
-  constexpr std::string_view kPrefix = "tolerance:";
-  if (text.substr(0, kPrefix.size()) != kPrefix) return std::nullopt;
-  const std::string body(text.substr(kPrefix.size()));
-  if (body.empty()) return std::nullopt;
-  v1::Tolerance tolerance;
-  int position = 0;
-  for (const std::string& item : std::vector<std::string>(
-           absl::StrSplit(body, ',', absl::SkipWhitespace()))) {
-    const std::vector<std::string> parts = absl::StrSplit(item, '=');
-    double value = 0;
-    if (!ParseBound(parts.back(), value)) return std::nullopt;
-    if (parts.size() == 1 && position == 0) {
-      tolerance.set_absolute(value);
-      tolerance.set_relative(value);
-    } else if (parts.size() == 1 && position == 1) {
-      tolerance.set_relative(value);
-    } else if (parts.size() == 2 && parts[0] == "abs") {
-      tolerance.set_absolute(value);
-    } else if (parts.size() == 2 && parts[0] == "rel") {
-      tolerance.set_relative(value);
-    } else if (parts.size() == 2 && parts[0] == "outliers" && value <= 1) {
-      tolerance.set_outlier_share(value);
-    } else {
-      return std::nullopt;
-    }
-    ++position;
-  }
-  return tolerance;
 }
 
 }  // namespace reprise

@@ -7,9 +7,7 @@
 #ifndef REPRISE_REPLAY_COMPILER_KERNEL_METADATA_H_
 #define REPRISE_REPLAY_COMPILER_KERNEL_METADATA_H_
 
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "clang/AST/ASTContext.h"
@@ -32,11 +30,6 @@ void AttachKernelMetadata(const std::vector<v1::CompiledKernelInfo>& kernels,
 // leaves it alone where the module has no description.
 void ReadKernelMetadata(const llvm::Module& module,
                         v1::CompiledKernelInfo& kernel);
-
-// "tolerance:1e-6" (absolute and relative), "tolerance:1e-6,1e-5" (absolute,
-// relative), or "tolerance:abs=1e-6,rel=1e-5,outliers=0.01", numbers with or
-// without f; empty for other texts.
-std::optional<v1::Tolerance> ParseToleranceAnnotation(std::string_view text);
 
 }  // namespace reprise
 

@@ -67,6 +67,11 @@ std::string OwnArgs(const CompilerCommand& command) {
     if (arg.rfind("--cuda-path=", 0) == 0) break;
     args.push_back(arg);
   }
+  // What an nvcc command means without saying it.
+  if (args.size() >= 2 && args.back() == "-nvptx-prec-sqrtf32=1") {
+    args.pop_back();
+    args.pop_back();
+  }
   return Join(args);
 }
 
@@ -195,12 +200,22 @@ TEST(CommandLineTest, KeepsNoObjectOfAProgramBuiltInOneGo) {
 TEST(CommandLineTest, AddsTheHeadersThatOnlyNvccFinds) {
   const CompilerCommand nvcc = Parse("/opt/cuda-13/bin/nvcc -c a.cu");
   EXPECT_EQ(Join(nvcc.clang_args),
-            "--cuda-path=/opt/cuda-13 -isystem /opt/cuda-13/include/cccl");
+            "-mllvm -nvptx-prec-sqrtf32=1 --cuda-path=/opt/cuda-13 -isystem "
+            "/opt/cuda-13/include/cccl");
   const CompilerCommand clang = Parse("clang++ --cuda-path=/c -c a.cu");
   EXPECT_EQ(Join(clang.clang_args),
             "--cuda-path=/c -idirafter /c/include/cccl");
   EXPECT_THAT(Parse("nvcc -c a.cu").clang_args,
               Contains("--cuda-path=/opt/cuda"));
+}
+
+TEST(CommandLineTest, KeepsNvccsSquareRoot) {
+  EXPECT_THAT(Parse("nvcc -c a.cu").clang_args,
+              Contains("-nvptx-prec-sqrtf32=1"));
+  EXPECT_THAT(Parse("nvcc -prec-sqrt=false -c a.cu").clang_args,
+              Not(Contains("-nvptx-prec-sqrtf32=1")));
+  EXPECT_THAT(Parse("clang++ -c a.cu").clang_args,
+              Not(Contains("-nvptx-prec-sqrtf32=1")));
 }
 
 TEST(CommandLineTest, ReadsTheEnvironmentThatCompilersRead) {

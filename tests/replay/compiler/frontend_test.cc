@@ -188,7 +188,6 @@ TEST_F(FrontendTest, EqualCodeWithAndWithoutPrecompiledHeader) {
   const v1::CompileInput input = InputFor(main_, {kKernel});
   const auto plain_compiler = NewCompiler(/*use_pch=*/false);
   plain_compiler->Remember(input);
-  int variant = 0;
   for (const auto& [from, to] :
        std::vector<std::pair<const char*, const char*>>{
            {"* kScale", "* kScale + 1"},
@@ -204,7 +203,6 @@ TEST_F(FrontendTest, EqualCodeWithAndWithoutPrecompiledHeader) {
     EXPECT_TRUE(with.used_pch()) << from;
     EXPECT_FALSE(without.used_pch());
     EXPECT_EQ(with.code(), without.code()) << from;
-    ++variant;
   }
 }
 
