@@ -80,6 +80,13 @@ struct Runner {
 absl::StatusOr<UnitReader> PerturbUnit(const UnitReader& unit,
                                        const std::string& scratch_directory,
                                        const PerturbOptions& options) {
+  for (const v1::MemoryRange& range : unit.manifest().memory()) {
+    // Such units are not copied; CopyBlob holds a range in memory.
+    if (range.bytes() > options.max_bytes_per_range) {
+      return absl::NotFoundError(
+          "a range of the unit is too large to be perturbed");
+    }
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<ChunkStore> store,
                    ChunkStore::Open({.directory = scratch_directory}));
   v1::Unit manifest = unit.manifest();

@@ -24,7 +24,8 @@ namespace reprise {
 struct PerturbOptions {
   uint64_t seed = 0;
   double amplitude = 0.01;
-  uint64_t max_bytes_per_range = 1ull << 30;  // larger ranges stay as they are
+  uint64_t max_bytes_per_range = 1ull
+                                 << 30;  // with a larger range: not applicable
 };
 
 // A unit whose prologue is perturbed, in a store of its own under

@@ -35,6 +35,17 @@ constexpr char kFooter[] =
     "Exit status: 0 done, 1 failed, 2 bad usage, 3 nothing better found, 130 "
     "interrupted.";
 
+constexpr char kCompilerHelp[] =
+    "Usage: reprise cc COMPILER ARGUMENTS...\n"
+    "Runs the compiler (clang++ or nvcc) untouched, with the same output files "
+    "and exit status, and keeps what replay\n"
+    "needs of every CUDA compile and of every link: command, sources and the "
+    "digest of the device code. As a launcher:\n"
+    "  cmake -DCMAKE_CUDA_COMPILER_LAUNCHER=\"reprise;cc\" ...\n"
+    "  make CXX=\"reprise cc clang++-22\"\n"
+    "Kept in $REPRISE_HOME (or what reprise.yaml says), by default "
+    "~/.cache/reprise.\n";
+
 int RunVerbs(int argc, char** argv) {
   absl::StatusOr<Settings> settings =
       Settings::Load(std::filesystem::current_path());
@@ -82,6 +93,11 @@ int RunVerbs(int argc, char** argv) {
 // `reprise cc` looks for $REPRISE_HOME alone; a project or user file may name
 // it as well.
 int RunCompiler(int argc, char** argv) {
+  if (argc == 0 || std::strcmp(argv[0], "--help") == 0 ||
+      std::strcmp(argv[0], "-h") == 0) {
+    std::fprintf(argc == 0 ? stderr : stdout, "%s", kCompilerHelp);
+    return argc == 0 ? kExitUsage : kExitDone;
+  }
   const absl::StatusOr<Settings> settings =
       Settings::Load(std::filesystem::current_path());
   if (settings.ok()) setenv("REPRISE_HOME", settings->Get("home").c_str(), 1);

@@ -78,8 +78,10 @@ absl::StatusOr<v1::Result> OptimizeOne(const UnitReader& unit, Device& device,
     if (setting.name == "store" && setting.source != "default")
       store = absl::StrCat(" --store ", Quoted(setting.value));
   }
-  result.set_reproduce(absl::StrCat("reprise replay ", unit.id(), " --result ",
-                                    Quoted(directory), store));
+  if (result.better()) {
+    result.set_reproduce(absl::StrCat("reprise replay ", unit.id(),
+                                      " --result ", Quoted(directory), store));
+  }
   RETURN_IF_ERROR(WriteResult(directory, result));
   return result;
 }

@@ -39,8 +39,9 @@ absl::Status RunUnits(const UnitsOptions& options, CliContext* context) {
   ASSIGN_OR_RETURN(const std::unique_ptr<UnitStore> store,
                    context->OpenStore(/*create=*/false));
   if (!options.remove.empty()) {
-    ASSIGN_OR_RETURN(const UnitReader unit, store->Open(options.remove));
-    return store->Remove(unit.id());
+    const absl::StatusOr<UnitReader> unit = store->Open(options.remove);
+    // A damaged unit cannot be opened, but by its whole id it can go.
+    return store->Remove(unit.ok() ? unit->id() : options.remove);
   }
   if (options.collect_garbage) {
     ASSIGN_OR_RETURN(const uint64_t freed, store->CollectGarbage());

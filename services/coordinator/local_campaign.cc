@@ -497,7 +497,9 @@ absl::Status LocalCampaign::Confirm(v1::Result* result) {
 absl::StatusOr<v1::Result> LocalCampaign::Run() {
   start_ = absl::Now();
   Report("baseline");
+  const absl::Time first = start_;
   RETURN_IF_ERROR(Prepare());
+  start_ = absl::Now();  // the budget is the search's
   Search();
   const BaselineReport& baseline = evaluator_->baseline();
   v1::Result result;
@@ -529,7 +531,7 @@ absl::StatusOr<v1::Result> LocalCampaign::Run() {
   result.set_source_variants(progress_.source_variants);
   for (const auto& [kind, count] : progress_.outcomes)
     (*result.mutable_outcomes())[kind] = count;
-  result.set_seconds(absl::ToDoubleSeconds(absl::Now() - start_));
+  result.set_seconds(absl::ToDoubleSeconds(absl::Now() - first));
   return result;
 }
 

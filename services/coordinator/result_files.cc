@@ -180,9 +180,10 @@ std::string ResultText(const v1::Result& result) {
     }
   }
   absl::StrAppendFormat(
-      &text, "search     %d trials, %d source variants, %.1f s: %s\n",
+      &text, "search     %d trials, %d source variants, %.1f s%s\n",
       result.trials(), result.source_variants(), result.seconds(),
-      OutcomesText(result));
+      result.outcomes().empty() ? ""
+                                : absl::StrCat(": ", OutcomesText(result)));
   if (!result.reproduce().empty())
     absl::StrAppend(&text, "reproduce  ", result.reproduce(), "\n");
   return text;

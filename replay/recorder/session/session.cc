@@ -95,6 +95,8 @@ absl::Status SetUp(const RecordOptions& options,
   pool.worker_arguments = options.worker_arguments;
   pool.workers = options.compile_workers;
   pool.cuda_home = options.cuda_home;
+  // An application's own source compiles; on a busy machine that may take long.
+  pool.job_timeout = absl::Minutes(10);
   ASSIGN_OR_RETURN(session->pool, CompilePool::Create(std::move(pool)));
   ASSIGN_OR_RETURN(
       session->catalog,
