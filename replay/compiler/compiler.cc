@@ -196,8 +196,8 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Job::LinkUnits() {
   reply_.set_frontend_ms(watch.ElapsedMs());
   // IR as the recorder keeps it is whole: other kernels are units too.
   if (target_ != v1::COMPILE_TARGET_DEVICE_IR || !everything)
-    RETURN_IF_ERROR(SelectKernels(
-        kernels, known_.input.keep_variables(), *module));
+    RETURN_IF_ERROR(
+        SelectKernels(kernels, known_.input.keep_variables(), *module));
   kernels_ = std::move(kernels);
   return module;
 }

@@ -36,7 +36,7 @@ namespace reprise {
 
 struct CampaignOptions {
   absl::Duration budget = absl::Seconds(60);  // from the first trial on
-  uint64_t max_trials = 0;  // 0: as many as the budget allows
+  uint64_t max_trials = 0;                    // 0: as many as the budget allows
   uint64_t seed = 1;
   std::optional<v1::Tolerance> tolerance;
   int batch = 4;          // variants compiled at a time

@@ -46,7 +46,8 @@ absl::StatusOr<std::string> FindPreloadLibrary(const std::string& given) {
   }
   std::error_code error;
   for (const std::string& place : places)
-    if (fs::exists(place, error)) return fs::absolute(place).lexically_normal().string();
+    if (fs::exists(place, error))
+      return fs::absolute(place).lexically_normal().string();
   return absl::NotFoundError(absl::StrCat(
       "the CUDA runtime stand-in is missing; looked for ",
       absl::StrJoin(places, ", "), "; build or install ", kLibrary));

@@ -149,9 +149,7 @@ class CpuDevice : public Device {
     const unsigned all = std::max(1u, std::thread::hardware_concurrency());
     facts_.kind = "cpu";
     facts_.parallel_units =
-        options_.threads > 0
-            ? static_cast<uint32_t>(options_.threads)
-            : all;
+        options_.threads > 0 ? static_cast<uint32_t>(options_.threads) : all;
     facts_.name =
         absl::StrCat(ProcessorName(), ", ", facts_.parallel_units, " threads");
     facts_.architecture = "x86-64";
