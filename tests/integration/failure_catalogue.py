@@ -162,11 +162,12 @@ class Catalogue:
         process = subprocess.Popen([self.reprise, "record", "--store", "interrupted", "--", add, "1000000", "100000"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment,
                                    cwd=self.work, start_new_session=True)
-        # Signal as soon as the first unit is whole; the application goes on for much longer.
-        units = self.work / "interrupted/units"
+        # Signal when the first launch has been kept; the application goes on for much longer.
+        chunks = self.work / "interrupted/chunks"
         deadline = time.monotonic() + 120
-        while not (units.is_dir() and any(units.glob("*/manifest"))) and time.monotonic() < deadline:
+        while not any(chunks.glob("*/*")) and time.monotonic() < deadline:
             time.sleep(0.05)
+        time.sleep(1)
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=60)
         done = subprocess.CompletedProcess([], process.returncode, out, err)
