@@ -116,7 +116,8 @@ absl::Status ExecutorClientImpl::StartChild() {
   ChildProcess::Options options;
   options.executable = options_.executable;
   if (options.executable.empty()) {
-    ASSIGN_OR_RETURN(options.executable, SelfExecutable());
+    // The file itself, even where it was replaced since this process started.
+    options.executable = "/proc/self/exe";
   }
   options.arguments = options_.arguments;
   options.arguments.insert(options.arguments.end(),

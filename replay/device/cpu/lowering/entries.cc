@@ -7,6 +7,7 @@
 #include <llvm/Transforms/Utils/ValueMapper.h>
 
 #include "replay/device/cpu/abi.h"
+#include "replay/device/cpu/lowering/index_ranges.h"
 #include "replay/device/cpu/lowering/passes.h"
 #include "replay/device/cpu/lowering/thread_loop.h"
 #include "replay/device/cpu/lowering/threads.h"

@@ -51,10 +51,9 @@ void DropLoopProgress(Instruction& instruction) {
   llvm::SmallVector<llvm::Metadata*, 4> kept = {nullptr};
   for (const llvm::MDOperand& operand : llvm::drop_begin(loop->operands())) {
     const auto* node = llvm::dyn_cast<llvm::MDNode>(operand);
-    const auto* name =
-        node != nullptr && node->getNumOperands() > 0
-            ? llvm::dyn_cast<llvm::MDString>(node->getOperand(0))
-            : nullptr;
+    const auto* name = node != nullptr && node->getNumOperands() > 0
+                           ? llvm::dyn_cast<llvm::MDString>(node->getOperand(0))
+                           : nullptr;
     if (name != nullptr && name->getString() == "llvm.loop.mustprogress") {
       continue;
     }

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "replay/device/cpu/abi.h"
+#include "replay/device/cpu/lowering/index_ranges.h"
 
 namespace reprise::cpu {
 namespace {
@@ -20,225 +20,8 @@ using llvm::CmpInst;
 using llvm::Function;
 using llvm::Instruction;
 using llvm::Value;
-using Wide = __int128;
 
 constexpr int kMaxDepth = 24;
-
-struct Range {
-  Wide low = 0;
-  Wide high = 0;
-};
-
-// Where the position parameters of a thread function stand.
-class Positions {
- public:
-  Positions(const KernelState& kernel, const v1::LaunchConfig& launch)
-      : thread_(*kernel.thread), first_(FirstPositionArgument(kernel)) {
-    const v1::Dim3* dims[2] = {&launch.block(), &launch.grid()};
-    for (int i = 0; i < 2; ++i) {
-      known_[i][0] = dims[i]->x();
-      known_[i][1] = dims[i]->y();
-      known_[i][2] = dims[i]->z();
-    }
-  }
-
-  bool IsThread(const Value* value, int d) const { return value == Get(0, d); }
-  bool IsBlock(const Value* value, int d) const { return value == Get(1, d); }
-  // A use of gridDim or blockDim may have become the known constant.
-  bool IsBlockDim(const Value* value, int d) const {
-    const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value);
-    if (constant != nullptr) {
-      return known_[0][d] != 0 &&
-             constant->getValue() == uint64_t{known_[0][d]};
-    }
-    return value == Get(2, d);
-  }
-  Value* Get(int group, int d) const {
-    return thread_.getArg(first_ + 3 * group + d);
-  }
-
-  std::optional<Range> RangeOf(const Value* value) const {
-    constexpr uint32_t kMaxBlock[3] = {1024, 1024, 64};
-    for (int d = 0; d < 3; ++d) {
-      const uint32_t block = known_[0][d] != 0 ? known_[0][d] : kMaxBlock[d];
-      const Wide grid = known_[1][d] != 0 ? Wide{known_[1][d]}
-                                          : Wide{kMaxThreadsPerDimension} /
-                                                std::max(known_[0][d], 1u);
-      if (value == Get(0, d)) return Range{0, block - 1};
-      if (value == Get(1, d)) return Range{0, grid - 1};
-      if (value == Get(2, d)) return Range{1, block};
-      if (value == Get(3, d)) return Range{1, grid};
-    }
-    return std::nullopt;
-  }
-
- private:
-  Function& thread_;
-  unsigned first_;
-  uint32_t known_[2][3];  // block, grid
-};
-
-Range FullRange(const llvm::Type* type) {
-  const unsigned bits = type->getIntegerBitWidth();
-  if (bits > 64) return {-(Wide{1} << 100), Wide{1} << 100};
-  return {-(Wide{1} << (bits - 1)), (Wide{1} << (bits - 1)) - 1};
-}
-
-bool Within(const Range& inner, const Range& outer) {
-  return inner.low >= outer.low && inner.high <= outer.high;
-}
-
-// Signed ranges of index arithmetic; sets flags on what it proves.
-class IndexRanges {
- public:
-  explicit IndexRanges(const Positions& positions) : positions_(positions) {}
-
-  Range Of(Value* value, int depth = 0) {
-    if (!value->getType()->isIntegerTy() ||
-        value->getType()->getIntegerBitWidth() > 64) {
-      return {-(Wide{1} << 100), Wide{1} << 100};
-    }
-    const auto known = ranges_.find(value);
-    if (known != ranges_.end()) return known->second;
-    const Range range = Compute(value, depth);
-    ranges_[value] = range;
-    return range;
-  }
-
- private:
-  Range Compute(Value* value, int depth) {
-    const Range full = FullRange(value->getType());
-    if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value)) {
-      const int64_t number = constant->getSExtValue();
-      return {number, number};
-    }
-    if (const auto position = positions_.RangeOf(value)) return *position;
-    auto* instruction = llvm::dyn_cast<Instruction>(value);
-    if (instruction == nullptr || depth > kMaxDepth) return full;
-    switch (instruction->getOpcode()) {
-      case Instruction::SExt:
-      case Instruction::ZExt: {
-        const Range operand = Of(instruction->getOperand(0), depth + 1);
-        if (instruction->getOpcode() == Instruction::SExt) return operand;
-        if (operand.low < 0) {
-          const unsigned bits =
-              instruction->getOperand(0)->getType()->getIntegerBitWidth();
-          return bits >= 64 ? full : Range{0, (Wide{1} << bits) - 1};
-        }
-        llvm::cast<llvm::PossiblyNonNegInst>(instruction)->setNonNeg(true);
-        return operand;
-      }
-      case Instruction::Trunc: {
-        const Range operand = Of(instruction->getOperand(0), depth + 1);
-        return Within(operand, full) ? operand : full;
-      }
-      case Instruction::Add:
-      case Instruction::Sub:
-      case Instruction::Mul:
-      case Instruction::Shl:
-        return Arithmetic(llvm::cast<BinaryOperator>(instruction), full, depth);
-      default:
-        return full;
-    }
-  }
-
-  Range Arithmetic(BinaryOperator* operation, const Range& full, int depth) {
-    const Range a = Of(operation->getOperand(0), depth + 1);
-    const Range b = Of(operation->getOperand(1), depth + 1);
-    Range exact;
-    switch (operation->getOpcode()) {
-      case Instruction::Add:
-        exact = {a.low + b.low, a.high + b.high};
-        break;
-      case Instruction::Sub:
-        exact = {a.low - b.high, a.high - b.low};
-        break;
-      case Instruction::Mul: {
-        const Wide limit = Wide{1} << 62;
-        if (a.low < -limit || a.high > limit || b.low < -limit ||
-            b.high > limit)
-          return full;
-        const Wide products[4] = {a.low * b.low, a.low * b.high, a.high * b.low,
-                                  a.high * b.high};
-        exact = {*std::min_element(products, products + 4),
-                 *std::max_element(products, products + 4)};
-        break;
-      }
-      default: {
-        if (b.low != b.high || b.low < 0 || b.low > 62) return full;
-        exact = {a.low * (Wide{1} << b.low), a.high * (Wide{1} << b.low)};
-      }
-    }
-    for (int d = 0; d < 3; ++d) {
-      if (const auto promised = Promised(operation, d)) {
-        exact.low = std::max(exact.low, promised->low);
-        exact.high = std::min(exact.high, promised->high);
-      }
-    }
-    if (!Within(exact, full)) return full;
-    operation->setHasNoSignedWrap(true);
-    if (exact.low >= 0 && a.low >= 0 && b.low >= 0 &&
-        operation->getOpcode() != Instruction::Sub) {
-      operation->setHasNoUnsignedWrap(true);
-    }
-    return exact;
-  }
-
-  // The launch is refused unless gridDim.d * blockDim.d stays below the limit.
-  std::optional<Range> Promised(BinaryOperator* operation, int d) {
-    const Wide limit = Wide{kMaxThreadsPerDimension};
-    if (IsBlockStart(operation, d)) return Range{0, limit - 2};
-    if (operation->getOpcode() != Instruction::Add) return std::nullopt;
-    for (int side = 0; side < 2; ++side) {
-      if (IsBlockStart(operation->getOperand(side), d) &&
-          IsThreadIndex(operation->getOperand(1 - side), d)) {
-        return Range{0, limit - 2};
-      }
-    }
-    return std::nullopt;
-  }
-
-  static Value* StripExtension(Value* value) {
-    while (llvm::isa<llvm::ZExtInst>(value) ||
-           llvm::isa<llvm::SExtInst>(value)) {
-      value = llvm::cast<Instruction>(value)->getOperand(0);
-    }
-    return value;
-  }
-  bool IsThreadIndex(Value* value, int d) const {
-    return positions_.IsThread(StripExtension(value), d);
-  }
-  // blockIdx.d * blockDim.d
-  bool IsBlockStart(Value* value, int d) const {
-    auto* product = llvm::dyn_cast<BinaryOperator>(StripExtension(value));
-    if (product == nullptr || product->getOpcode() != Instruction::Mul)
-      return false;
-    for (int side = 0; side < 2; ++side) {
-      if (positions_.IsBlock(StripExtension(product->getOperand(side)), d) &&
-          positions_.IsBlockDim(StripExtension(product->getOperand(1 - side)),
-                                d)) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  const Positions& positions_;
-  llvm::DenseMap<Value*, Range> ranges_;
-};
-
-bool DependsOn(const Value* value, const Value* target) {
-  llvm::SmallPtrSet<const Value*, 16> seen;
-  llvm::SmallVector<const Value*, 16> open = {value};
-  while (!open.empty()) {
-    const Value* next = open.pop_back_val();
-    if (next == target) return true;
-    const auto* instruction = llvm::dyn_cast<Instruction>(next);
-    if (instruction == nullptr || !seen.insert(next).second) continue;
-    open.append(instruction->op_begin(), instruction->op_end());
-  }
-  return false;
-}
 
 // The value is made of operations that another function can repeat.
 bool CanRepeat(const Value* value, int* budget) {
@@ -337,7 +120,7 @@ bool IsPure(const llvm::BasicBlock& block) {
 }
 
 std::optional<ThreadGuard> MatchGuard(const Conjunct& conjunct,
-                                      const Positions& positions,
+                                      const ThreadPositions& positions,
                                       IndexRanges& ranges) {
   auto* compare = llvm::dyn_cast<llvm::ICmpInst>(conjunct.use->get());
   if (compare == nullptr || !compare->getOperand(0)->getType()->isIntegerTy())
@@ -378,13 +161,9 @@ std::optional<ThreadGuard> MatchGuard(const Conjunct& conjunct,
 
 }  // namespace
 
-unsigned FirstPositionArgument(const KernelState& kernel) {
-  return kernel.thread->arg_size() - 15;
-}
-
 std::vector<ThreadGuard> TakeGuards(KernelState& kernel,
                                     const v1::LaunchConfig& launch) {
-  const Positions positions(kernel, launch);
+  const ThreadPositions positions(kernel, launch);
   IndexRanges ranges(positions);
   for (Instruction& instruction : llvm::instructions(*kernel.thread)) {
     if (instruction.getType()->isIntegerTy()) ranges.Of(&instruction);
@@ -407,97 +186,6 @@ std::vector<ThreadGuard> TakeGuards(KernelState& kernel,
         llvm::ConstantInt::getBool(entry.getContext(), !conjunct.negated));
   }
   return guards;
-}
-
-namespace {
-
-// Pushes a sign extension towards the leaves of arithmetic that cannot wrap.
-class IndexWidener {
- public:
-  IndexWidener(const Value* thread, llvm::Type* wide)
-      : thread_(thread), wide_(wide) {}
-
-  // `extension` is a sext, or a zext of what is not negative.
-  void Widen(llvm::CastInst& extension) {
-    Value* narrow = extension.getOperand(0);
-    if (!CanPush(narrow) || !DependsOn(narrow, thread_)) return;
-    // The old one stays for guards that name it; it is dead otherwise.
-    extension.replaceAllUsesWith(Extended(narrow));
-  }
-
- private:
-  static bool CanPush(const Value* value) {
-    const auto* operation = llvm::dyn_cast<BinaryOperator>(value);
-    if (operation == nullptr) return false;
-    switch (operation->getOpcode()) {
-      case Instruction::Add:
-      case Instruction::Sub:
-      case Instruction::Mul:
-      case Instruction::Shl:
-        return operation->hasNoSignedWrap();
-      default:
-        return false;
-    }
-  }
-
-  Value* Extended(Value* value) {
-    const auto known = extended_.find(value);
-    if (known != extended_.end()) return known->second;
-    Value* result = nullptr;
-    if (CanPush(value)) {
-      auto* operation = llvm::cast<BinaryOperator>(value);
-      Value* a = Extended(operation->getOperand(0));
-      Value* b = Extended(operation->getOperand(1));
-      auto* widened = BinaryOperator::Create(operation->getOpcode(), a, b, "",
-                                             operation->getIterator());
-      widened->setHasNoSignedWrap(true);
-      widened->setDebugLoc(operation->getDebugLoc());
-      result = widened;
-    } else if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value)) {
-      result = llvm::ConstantInt::get(
-          wide_->getContext(),
-          constant->getValue().sext(wide_->getIntegerBitWidth()));
-    } else {
-      result = ExtendLeaf(value);
-    }
-    extended_[value] = result;
-    return result;
-  }
-
-  Value* ExtendLeaf(Value* value) {
-    if (auto* instruction = llvm::dyn_cast<Instruction>(value)) {
-      const auto at = llvm::isa<llvm::PHINode>(instruction)
-                          ? instruction->getParent()->getFirstInsertionPt()
-                          : std::next(instruction->getIterator());
-      return llvm::CastInst::Create(Instruction::SExt, value, wide_, "", at);
-    }
-    auto* argument = llvm::cast<Argument>(value);
-    const auto at =
-        argument->getParent()->getEntryBlock().getFirstInsertionPt();
-    return llvm::CastInst::Create(Instruction::SExt, value, wide_, "", at);
-  }
-
-  const Value* thread_;
-  llvm::Type* wide_;
-  llvm::DenseMap<Value*, Value*> extended_;
-};
-
-}  // namespace
-
-void WidenIndices(KernelState& kernel) {
-  Function& thread = *kernel.thread;
-  llvm::Type* wide = llvm::Type::getInt64Ty(thread.getContext());
-  IndexWidener widener(thread.getArg(FirstPositionArgument(kernel)), wide);
-  std::vector<llvm::CastInst*> extensions;
-  for (Instruction& instruction : llvm::instructions(thread)) {
-    if (instruction.getType() != wide) continue;
-    const auto* zext = llvm::dyn_cast<llvm::ZExtInst>(&instruction);
-    if (llvm::isa<llvm::SExtInst>(instruction) ||
-        (zext != nullptr && zext->hasNonNeg())) {
-      extensions.push_back(llvm::cast<llvm::CastInst>(&instruction));
-    }
-  }
-  for (llvm::CastInst* extension : extensions) widener.Widen(*extension);
 }
 
 llvm::MDNode* MarkParallelAccesses(Function& thread) {

@@ -40,9 +40,6 @@ void WidenIndices(KernelState& kernel);
 // CUDA orders nothing between threads, so only private memory does.
 llvm::MDNode* MarkParallelAccesses(llvm::Function& thread);
 
-// First argument of the position parameters of a thread function.
-unsigned FirstPositionArgument(const KernelState& kernel);
-
 }  // namespace reprise::cpu
 
 #endif  // REPRISE_REPLAY_DEVICE_CPU_LOWERING_THREAD_LOOP_H_

@@ -20,6 +20,7 @@
 #include "replay/device/cpu/abi.h"
 #include "replay/device/cpu/lowering/intrinsics.h"
 #include "replay/device/cpu/lowering/passes.h"
+#include "replay/device/cpu/lowering/shared_variables.h"
 #include "replay/device/cpu/lowering/threads.h"
 
 namespace reprise::cpu {
@@ -176,70 +177,6 @@ void ReplaceExits(Function& function, bool is_kernel) {
       if (!dead.use_empty())
         dead.replaceAllUsesWith(llvm::PoisonValue::get(dead.getType()));
       dead.eraseFromParent();
-    }
-  }
-}
-
-// Shared variables.
-
-bool IsDynamic(const GlobalVariable& variable) {
-  return variable.isDeclaration() ||
-         variable.getParent()->getDataLayout().getTypeAllocSize(
-             variable.getValueType()) == 0;
-}
-
-using VariableOffsets = llvm::DenseMap<GlobalVariable*, uint32_t>;
-
-void Place(GlobalVariable& variable, VariableOffsets& offsets, uint32_t* end) {
-  if (IsDynamic(variable) || offsets.contains(&variable)) return;
-  const llvm::DataLayout& layout = variable.getParent()->getDataLayout();
-  const llvm::Align align =
-      std::max(variable.getAlign().valueOrOne(),
-               layout.getABITypeAlign(variable.getValueType()));
-  const uint64_t offset = llvm::alignTo(*end, align);
-  offsets[&variable] = offset;
-  *end = offset + layout.getTypeAllocSize(variable.getValueType());
-}
-
-llvm::SmallSetVector<GlobalVariable*, 8> SharedUses(const LoweringState& state,
-                                                    const Function& function) {
-  llvm::SmallSetVector<GlobalVariable*, 8> uses;
-  for (GlobalVariable* variable : state.shared_variables) {
-    for (const llvm::User* user : variable->users()) {
-      const auto* instruction = llvm::dyn_cast<Instruction>(user);
-      if (instruction != nullptr && instruction->getFunction() == &function) {
-        uses.insert(variable);
-      }
-    }
-  }
-  return uses;
-}
-
-void ReplaceShared(LoweringState& state, Function& function,
-                   const ThreadValues& values, const VariableOffsets& offsets,
-                   Instruction* at) {
-  for (GlobalVariable* variable : SharedUses(state, function)) {
-    IRBuilder<> b(at);
-    Value* pointer =
-        IsDynamic(*variable)
-            ? values.dynamic_shared
-            : b.CreateInBoundsGEP(b.getInt8Ty(), values.shared,
-                                  b.getInt64(offsets.lookup(variable)),
-                                  variable->getName());
-    Value* typed = nullptr;
-    for (llvm::Use& use : llvm::make_early_inc_range(variable->uses())) {
-      auto* user = llvm::dyn_cast<Instruction>(use.getUser());
-      if (user == nullptr || user->getFunction() != &function) continue;
-      if (auto* cast = llvm::dyn_cast<llvm::AddrSpaceCastInst>(user)) {
-        if (cast->getType() == pointer->getType()) {
-          cast->replaceAllUsesWith(pointer);
-          cast->eraseFromParent();
-          continue;
-        }
-      }
-      if (typed == nullptr)
-        typed = b.CreateAddrSpaceCast(pointer, variable->getType());
-      use.set(typed);
     }
   }
 }
@@ -446,12 +383,6 @@ std::vector<Function*> OutOfLineFunctions(const LoweringState& state) {
   return functions;
 }
 
-// Variables that code outside of kernels names lie at one place for all.
-struct CommonShared {
-  VariableOffsets offsets;
-  uint32_t bytes = 0;
-};
-
 void BuildThreadFunction(LoweringState& state, KernelState& kernel,
                          const CommonShared& common) {
   Function* old = kernel.function;
@@ -470,7 +401,7 @@ void BuildThreadFunction(LoweringState& state, KernelState& kernel,
     reaches_common |= common.offsets.contains(variable);
   }
   uint32_t bytes = reaches_common ? common.bytes : 0;
-  for (GlobalVariable* variable : uses) Place(*variable, offsets, &bytes);
+  for (GlobalVariable* variable : uses) PlaceShared(*variable, offsets, &bytes);
   kernel.info.set_static_shared_bytes(bytes);
   kernel.info.set_has_barriers(kernel.uses_fibers);
   for (Argument& argument : old->args()) {
@@ -501,7 +432,7 @@ absl::Status BuildThreadFunctions(LoweringState& state) {
   CommonShared common;
   for (Function* function : out_of_line) {
     for (GlobalVariable* variable : SharedUses(state, *function)) {
-      Place(*variable, common.offsets, &common.bytes);
+      PlaceShared(*variable, common.offsets, &common.bytes);
     }
   }
   for (KernelState& kernel : state.kernels) {

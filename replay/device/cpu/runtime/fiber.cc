@@ -41,10 +41,10 @@ namespace {
 
 constexpr size_t kGuardBytes = 4096;
 constexpr size_t kStride = kFiberStackBytes + kGuardBytes;
-// Equal offsets within the page would put every stack's top into the same few
-// cache sets.
-constexpr size_t kColorStep = 192;
-constexpr size_t kColors = 16;
+// Tops of stacks at equal distances would share few sets of the caches; an odd
+// number of lines, modulo a good part of a second-level cache, spreads them.
+constexpr size_t kColorStep = 13 * 64;
+constexpr size_t kColorBytes = 32 * 1024;
 
 }  // namespace
 
@@ -107,7 +107,7 @@ bool StackPool::Reserve(size_t count) {
 FiberContext StackPool::Prepare(size_t index, void (*function)()) {
   CHECK(index < count_);
   char* bottom = memory_ + index * kStride + kGuardBytes;
-  char* top = bottom + kFiberStackBytes - (index % kColors) * kColorStep;
+  char* top = bottom + kFiberStackBytes - index * kColorStep % kColorBytes;
   // What reprise_switch_stacks pops: six registers and a return address. At the
   // function's first instruction the stack is 8 past a multiple of 16.
   void** frame = reinterpret_cast<void**>(top) - 8;
