@@ -118,9 +118,11 @@ TEST(DeviceImagesTest, RefusesSectionsOutsideTheFile) {
   std::string file = MakeElf({{".nv_fatbin", MakeFatbin("payload")}});
   Elf64_Ehdr header;
   std::memcpy(&header, file.data(), sizeof(header));
-  auto* section =
-      reinterpret_cast<Elf64_Shdr*>(file.data() + header.e_shoff) + 1;
-  section->sh_size = ~uint64_t{0};
+  Elf64_Shdr section;
+  char* at = file.data() + header.e_shoff + sizeof(section);
+  std::memcpy(&section, at, sizeof(section));
+  section.sh_size = ~uint64_t{0};
+  std::memcpy(at, &section, sizeof(section));
   EXPECT_THAT(std::string(Find(file).status().message()),
               HasSubstr("outside the file"));
 }
