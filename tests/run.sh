@@ -29,6 +29,7 @@ count() {
   else
     failed=$((failed + 1))
     printf 'FAILED: %s\n' "$name"
+    grep -E '(warning|error):' "$log" | sort -u | head -n 20
     tail -n 20 "$log"
   fi
 }
