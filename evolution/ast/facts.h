@@ -73,6 +73,9 @@ class Facts {
   // Pure, loads no memory but locals, and has the same value at every point of
   // `region`.
   bool IsInvariant(const clang::Expr* expr, const clang::Stmt* region) const;
+  // Whether `variable` is declared within the text of `region`.
+  bool DeclaredIn(const clang::VarDecl* variable,
+                  const clang::Stmt* region) const;
   // Whether the value depends on `variable`.
   bool Mentions(const clang::Stmt* stmt, const clang::VarDecl* variable) const;
   // Whether `stmt` runs exactly once for every run of `region` to its end that

@@ -181,6 +181,16 @@ bool Facts::Mentions(const Stmt* stmt, const VarDecl* variable) const {
   return finder.found;
 }
 
+bool Facts::DeclaredIn(const VarDecl* variable, const Stmt* region) const {
+  if (llvm::isa<clang::ParmVarDecl>(variable)) return false;
+  const clang::SourceManager& sources = ast_.getSourceManager();
+  const auto at = sources.getExpansionLoc(variable->getLocation());
+  const auto begin = sources.getExpansionLoc(region->getBeginLoc());
+  const auto end = sources.getExpansionLoc(region->getEndLoc());
+  return !sources.isBeforeInTranslationUnit(at, begin) &&
+         !sources.isBeforeInTranslationUnit(end, at);
+}
+
 bool Facts::IsInvariant(const Expr* expr, const Stmt* region) const {
   if (!IsPure(expr) || !EffectsOf(expr).loads.empty()) return false;
   const Effects& around = EffectsOf(region);
@@ -194,17 +204,7 @@ bool Facts::IsInvariant(const Expr* expr, const Stmt* region) const {
     if (!used || !IsPlainLocal(variable)) continue;
     if (escapes || around.written.count(variable) > 0) return false;
     // Declared inside: another variable every time.
-    if (variable->getBeginLoc().isValid() &&
-        !llvm::isa<clang::ParmVarDecl>(variable)) {
-      const clang::SourceManager& sources = ast_.getSourceManager();
-      const auto at = sources.getExpansionLoc(variable->getLocation());
-      const auto begin = sources.getExpansionLoc(region->getBeginLoc());
-      const auto end = sources.getExpansionLoc(region->getEndLoc());
-      if (!sources.isBeforeInTranslationUnit(at, begin) &&
-          !sources.isBeforeInTranslationUnit(end, at)) {
-        return false;
-      }
-    }
+    if (DeclaredIn(variable, region)) return false;
   }
   return true;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -177,7 +178,12 @@ class Finder {
       }
       if (name == symbol) return function;
       // Under -rdc, static kernels get a suffix of their own.
-      if (symbol.rfind(name, 0) == 0) close = function;
+      const std::string_view rest =
+          std::string_view(symbol).substr(std::min(name.size(), symbol.size()));
+      if (symbol.rfind(name, 0) == 0 &&
+          (rest.rfind("__static__", 0) == 0 || rest[0] == '.')) {
+        close = function;
+      }
     }
     return close;
   }

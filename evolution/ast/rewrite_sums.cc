@@ -86,7 +86,9 @@ std::optional<Reduced> ReductionOf(const Body& body, const CountedLoop& loop,
     }
   }
   auto reduced = AsReduction(body, *step);
-  if (!reduced) return std::nullopt;
+  if (!reduced || body.facts.DeclaredIn(reduced->variable, loop.loop)) {
+    return std::nullopt;
+  }
   // Nothing else in the loop knows the variable, so that its place can be
   // taken; the header stays as it is.
   for (const VariableUse& use : body.facts.UsesOf(reduced->variable)) {

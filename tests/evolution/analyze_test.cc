@@ -107,6 +107,16 @@ TEST(AnalyzeTest, AKernelThatIsNotThereAndACompileErrorSaySo) {
               HasSubstr("kernel.cu:3:10: error: use of undeclared"));
 }
 
+TEST(AnalyzeTest, StaticKernelsUnderRdcAreFoundBehindTheirSuffix) {
+  const std::string source =
+      "static __global__ void step(float* c) { c[0] = c[1] / sqrtf(c[2]); }\n"
+      "template <typename T> void use(T); void host() { use(step); }\n";
+  EXPECT_TRUE(AnalyzeSource(Context(source, "_ZL4stepPf")).ok());
+  EXPECT_TRUE(AnalyzeSource(Context(source, "_ZL4stepPf__static__8e2f")).ok());
+  EXPECT_TRUE(AnalyzeSource(Context(source, "_ZL4stepPf.static.8e2f")).ok());
+  EXPECT_FALSE(AnalyzeSource(Context(source, "_ZL4stepPfi")).ok());
+}
+
 TEST(AnalyzeTest, CheckSourceSeesAChangedSignature) {
   const std::string source = Kernel("  c[0] = 1;\n");
   const SourceContext context = Context(source);

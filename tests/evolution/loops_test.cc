@@ -305,6 +305,8 @@ TEST(PartialSumsTest, RefusesWhatIsMoreThanASum) {
   EXPECT_TRUE(none("  for (int i = 0; i < n; ++i) { c[i] = s; s += a[i]; }\n"));
   EXPECT_TRUE(none("  for (int i = 0; i < n; ++i) if (i > 3) s += a[i];\n"));
   EXPECT_TRUE(none("  for (int i = 0; i < n; ++i) s -= a[i];\n"));
+  EXPECT_TRUE(
+      none("  for (int i = 0; i < n; ++i) { float t = 0; t += a[i]; }\n"));
   EXPECT_TRUE(none("  for (int i = 0; s < n; ++i) s += a[i];\n"));
   EXPECT_TRUE(none("  for (int i = 0; i < n; ++i) { s += a[i]; ++i; }\n"));
   EXPECT_TRUE(none("  for (int i = n; i > 0; --i) s += a[i];\n"));
