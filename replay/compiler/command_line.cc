@@ -264,14 +264,15 @@ CommandContext CommandContext::FromEnvironment() {
 
 absl::StatusOr<CompilerCommand> ParseCompilerCommand(
     const std::vector<std::string>& argv, const CommandContext& context) {
-  using namespace command_line;  // NOLINT: this file implements it
+  using command_line::Parsed;
   if (argv.empty())
     return absl::InvalidArgumentError("got no compiler command to understand");
   ASSIGN_OR_RETURN(std::vector<std::string> arguments,
-                   ExpandArguments(argv, context));
+                   command_line::ExpandArguments(argv, context));
   Parsed parsed;
   // Wrappers such as Kokkos' nvcc_wrapper speak nvcc's dialect too.
-  parsed.command.nvcc = Basename(argv[0]).find("nvcc") != std::string::npos;
+  parsed.command.nvcc =
+      command_line::Basename(argv[0]).find("nvcc") != std::string::npos;
   parsed.cuda_home = context.cuda_home;
   if (parsed.command.nvcc) {
     const size_t bin = argv[0].rfind("/bin/");
@@ -280,12 +281,12 @@ absl::StatusOr<CompilerCommand> ParseCompilerCommand(
     all.insert(all.end(), arguments.begin(), arguments.end());
     for (std::string& flag : SplitArguments(context.nvcc_append_flags))
       all.push_back(std::move(flag));
-    RETURN_IF_ERROR(ParseNvcc(all, context, parsed));
+    RETURN_IF_ERROR(command_line::ParseNvcc(all, context, parsed));
   } else {
-    RETURN_IF_ERROR(ParseClang(arguments, context, parsed));
+    RETURN_IF_ERROR(command_line::ParseClang(arguments, context, parsed));
   }
-  AddImplicitArguments(context, parsed);
-  FinishOutputs(parsed, std::string(parsed.command.output));
+  command_line::AddImplicitArguments(context, parsed);
+  command_line::FinishOutputs(parsed, std::string(parsed.command.output));
   return std::move(parsed.command);
 }
 

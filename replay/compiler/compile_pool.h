@@ -29,6 +29,8 @@ class CompilePool {
     std::string executable;  // empty: this one
     std::vector<std::string> worker_arguments = {"compile-worker"};
     int workers = 2;
+    // For one job, on a machine with time for it: a worker that is kept from
+    // running by others gets up to ten times as long.
     absl::Duration job_timeout = absl::Seconds(60);
     uint64_t worker_memory_bytes = 4ull << 30;
     std::string cuda_home;  // headers, libdevice, nvJitLink; empty: $CUDA_HOME

@@ -34,11 +34,10 @@ std::optional<v1::Tolerance> ParseToleranceAnnotation(std::string_view text) {
     if (parts.size() == 1 && position == 0) {
       tolerance.set_absolute(value);
       tolerance.set_relative(value);
-    } else if (parts.size() == 1 && position == 1) {
-      tolerance.set_relative(value);
     } else if (parts.size() == 2 && parts[0] == "abs") {
       tolerance.set_absolute(value);
-    } else if (parts.size() == 2 && parts[0] == "rel") {
+    } else if ((parts.size() == 1 && position == 1) ||
+               (parts.size() == 2 && parts[0] == "rel")) {
       tolerance.set_relative(value);
     } else if (parts.size() == 2 && parts[0] == "outliers" && value <= 1) {
       tolerance.set_outlier_share(value);

@@ -1,10 +1,12 @@
 #include "replay/compiler/worker_process.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -77,6 +79,35 @@ void Prepare(SpawnSetup& setup, const std::string& directory, int stderr_write,
   posix_spawn_file_actions_adddup2(&setup.actions, stderr_write, 2);
   posix_spawn_file_actions_adddup2(&setup.actions, progress_fd, kProgressFd);
   posix_spawn_file_actions_addclosefrom_np(&setup.actions, kProgressFd + 1);
+}
+
+// CPU time of a process so far, all threads.
+absl::Duration CpuTime(pid_t pid) {
+  clockid_t clock;
+  timespec time;
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0)
+    return absl::ZeroDuration();
+  return absl::DurationFromTimespec(time);
+}
+
+// Whether some thread of the process is running, ready, or waits for a disk.
+bool WantsToRun(pid_t pid) {
+  const std::string tasks = absl::StrCat("/proc/", pid, "/task");
+  DIR* directory = opendir(tasks.c_str());
+  if (directory == nullptr) return false;
+  bool wants = false;
+  while (const dirent* task = readdir(directory)) {
+    if (task->d_name[0] == '.') continue;
+    const absl::StatusOr<std::string> stat =
+        ReadFile(absl::StrCat(tasks, "/", task->d_name, "/stat"));
+    // The state follows the name in parentheses.
+    const size_t at = stat.ok() ? stat->rfind(") ") : std::string::npos;
+    if (at == std::string::npos || at + 2 >= stat->size()) continue;
+    const char state = (*stat)[at + 2];
+    wants = wants || state == 'R' || state == 'D';
+  }
+  closedir(directory);
+  return wants;
 }
 
 // A copy of the descriptor above those that the child gets.
@@ -190,7 +221,9 @@ bool WorkerProcess::TryReceive(v1::CompileReply& reply, absl::Status& status) {
 
 absl::StatusOr<std::optional<WorkerProcess::Loss>> WorkerProcess::Receive(
     absl::Duration timeout, v1::CompileReply& reply) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Time start = absl::Now();
+  const absl::Duration cpu_before = CpuTime(pid_);
+  absl::Time deadline = start + timeout;
   for (;;) {
     absl::Status status;
     if (TryReceive(reply, status)) return std::optional<Loss>();
@@ -198,9 +231,14 @@ absl::StatusOr<std::optional<WorkerProcess::Loss>> WorkerProcess::Receive(
     zmq_pollitem_t items[] = {{socket_, 0, ZMQ_POLLIN, 0},
                               {nullptr, pidfd_, ZMQ_POLLIN, 0},
                               {nullptr, stderr_fd_, ZMQ_POLLIN, 0}};
-    const absl::Duration left = deadline - absl::Now();
-    if (left <= absl::ZeroDuration())
-      return std::optional<Loss>(Reap(/*timed_out=*/true, timeout));
+    const absl::Time now = absl::Now();
+    if (now >= deadline) {
+      if (now - start >= kStarvedFactor * timeout ||
+          !IsStarved(cpu_before, timeout))
+        return std::optional<Loss>(Reap(/*timed_out=*/true, timeout));
+      deadline = now + timeout / 10;
+    }
+    const absl::Duration left = deadline - now;
     // The end of stderr (a child that closed it) would be ready for ever.
     const int watched = stderr_fd_ >= 0 ? 3 : 2;
     const long wait_ms = static_cast<long>(absl::ToInt64Milliseconds(left)) + 1;
@@ -213,6 +251,11 @@ absl::StatusOr<std::optional<WorkerProcess::Loss>> WorkerProcess::Receive(
       return std::optional<Loss>(Reap(/*timed_out=*/false, timeout));
     }
   }
+}
+
+bool WorkerProcess::IsStarved(absl::Duration cpu_before,
+                              absl::Duration limit) const {
+  return CpuTime(pid_) - cpu_before < limit && WantsToRun(pid_);
 }
 
 void WorkerProcess::DrainStderr() {

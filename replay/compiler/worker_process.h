@@ -55,8 +55,12 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  // Sends the request and waits for the reply. A loss means that this object is
-  // of no more use. A Status is an error of the connection.
+  // Sends the request and waits for the reply. The time limit is for a machine
+  // that has time for the child: a child that wants to run but used less CPU
+  // time than `timeout` is given up to kStarvedFactor times as long. A loss
+  // means that this object is of no more use. A Status is an error of the
+  // connection.
+  static constexpr int kStarvedFactor = 10;
   absl::StatusOr<std::optional<Loss>> Exchange(
       const v1::CompileRequest& request, absl::Duration timeout,
       v1::CompileReply& reply);
@@ -70,6 +74,9 @@ class WorkerProcess {
   bool TryReceive(v1::CompileReply& reply, absl::Status& status);
   void DrainStderr();
   Loss Reap(bool timed_out, absl::Duration timeout);
+  // Whether the child runs or waits for its turn, and used less than `limit` of
+  // CPU time since `cpu_before`.
+  bool IsStarved(absl::Duration cpu_before, absl::Duration limit) const;
 
   const Options options_;
   void* const socket_;

@@ -34,7 +34,7 @@ struct Settings {
   int sequences = 5000;
   int max_passes = 24;
   int workers = 2;
-  int timeout_s = 20;
+  int timeout_s = 60;
   uint64_t seed = 1;
   std::string report;
   bool verbose = false;

@@ -1,0 +1,90 @@
+// One compile of a unit's variant for a target; what Compiler::Compile does.
+//
+// Not thread-safe; lives for one compile. Needs LLVM's headers, so it is for
+// this folder only.
+#ifndef REPRISE_REPLAY_COMPILER_COMPILE_JOB_H_
+#define REPRISE_REPLAY_COMPILER_COMPILE_JOB_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Target/TargetMachine.h"
+#include "replay/compiler/compiler.h"
+#include "replay/compiler/frontend.h"
+#include "replay/compiler/nvjitlink.h"
+#include "replay/compiler/unit_options.h"
+#include "reprise/v1/node.pb.h"
+
+namespace reprise {
+
+// An input with what is built from it once.
+struct KnownInput {
+  explicit KnownInput(v1::CompileInput given)
+      : input(std::move(given)), frontends(input.translation_units_size()) {
+    for (const v1::CompileTranslationUnit& unit : input.translation_units())
+      options.push_back(ParseUnitOptions(unit));
+  }
+  const v1::CompileInput input;
+  std::vector<std::unique_ptr<Frontend>> frontends;  // null until wanted
+  std::vector<UnitOptions> options;
+};
+
+// One compile: the reply is filled as the steps go. Steps return the variant's
+// faults as INVALID_ARGUMENT, NOT_FOUND and FAILED_PRECONDITION, this
+// machine's as other codes.
+class CompileJob {
+ public:
+  // All but the variant and the target are filled or kept for later compiles:
+  // `linker` is loaded when first wanted. Everything outlives the job.
+  CompileJob(KnownInput& known, const v1::Variant& variant,
+             v1::CompileTarget target, const Compiler::Options& options,
+             std::unique_ptr<NvJitLink>& linker, v1::CompileReply& reply);
+
+  absl::Status Run();
+
+ private:
+  absl::Status WantFrontend(int index);
+  absl::StatusOr<std::unique_ptr<llvm::Module>> LoadUnit(int index);
+  absl::StatusOr<std::unique_ptr<llvm::Module>> CompileUnit(int index);
+  absl::StatusOr<std::unique_ptr<llvm::Module>> LinkUnits();
+  // Kernels and variables, before the target's own changes.
+  void Describe(const llvm::Module& module);
+  absl::Status FinishIr(llvm::Module& module);
+  absl::Status FinishGpu(llvm::Module& module);
+  absl::Status FinishCpu(llvm::Module& module);
+  absl::Status LinkCubin(const std::string& ptx);
+  absl::Status RunPasses(llvm::TargetMachine& machine, llvm::Module& module);
+  absl::StatusOr<std::string> Emit(llvm::TargetMachine& machine,
+                                   llvm::CodeGenFileType type,
+                                   llvm::Module& module);
+  bool Fuses() const {
+    return variant_.codegen().has_fp_contract()
+               ? variant_.codegen().fp_contract()
+               : known_.options[0].fuse;
+  }
+  void Note(std::string_view what) const {
+    if (options_.note) options_.note(what);
+  }
+
+  KnownInput& known_;
+  const v1::Variant& variant_;
+  const v1::CompileTarget target_;
+  const Compiler::Options& options_;
+  std::unique_ptr<NvJitLink>& linker_;
+  v1::CompileReply& reply_;
+  std::vector<std::string> kernels_;  // that are compiled
+  std::string backend_errors_;
+  llvm::LLVMContext context_;
+};
+
+}  // namespace reprise
+
+#endif  // REPRISE_REPLAY_COMPILER_COMPILE_JOB_H_
