@@ -102,11 +102,15 @@ void UseFaultStack() {
 }
 
 void ReportFault(const char* format, ...) {
-  FaultRecord* record = Claim();
-  if (record == nullptr) _exit(kFaultExitCode);
-  record->kind = FaultKind::kReported;
   va_list arguments;
   va_start(arguments, format);
+  FaultRecord* record = Claim();
+  if (record == nullptr) {  // outside of an executor: nobody else says it
+    std::vfprintf(stderr, format, arguments);
+    std::fputc('\n', stderr);
+    _exit(kFaultExitCode);
+  }
+  record->kind = FaultKind::kReported;
   std::vsnprintf(record->message, sizeof(record->message), format, arguments);
   va_end(arguments);
   Finish(record);
