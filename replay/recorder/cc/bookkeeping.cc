@@ -76,11 +76,19 @@ std::vector<std::string> Without(const std::vector<std::string>& all,
 
 }  // namespace
 
-bool IsWorthKeeping(const CompilerCommand& command) {
-  if (command.kind == CommandKind::kOther) return false;
-  if (command.links) return true;
+bool HasCudaSource(const CompilerCommand& command) {
   return std::any_of(command.sources.begin(), command.sources.end(),
                      [](const CommandSource& source) { return source.cuda; });
+}
+
+bool IsWorthKeeping(const CompilerCommand& command) {
+  return command.kind != CommandKind::kOther &&
+         (command.links || HasCudaSource(command));
+}
+
+bool HasDeviceCode(const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<ImageFile>> file = ImageFile::Read(path);
+  return file.ok() && !(*file)->images().empty();
 }
 
 std::string ChooseArchitecture(const std::vector<std::string>& architectures) {

@@ -15,8 +15,14 @@
 
 namespace reprise {
 
-// Whether the command makes device code or links some.
+bool HasCudaSource(const CompilerCommand& command);
+
+// Whether the command may make device code or link some.
 bool IsWorthKeeping(const CompilerCommand& command);
+
+// Whether there is anything to keep of a link that succeeded: its output holds
+// device code.
+bool HasDeviceCode(const std::string& path);
 
 // The architecture, of those a command names, that a unit is recorded for: the
 // highest up to compute capability 9.0 for which there is machine code, else

@@ -2,6 +2,7 @@
 
 #include <elf.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -178,15 +179,18 @@ absl::StatusOr<std::vector<DeviceImage>> FromElf(std::string_view file) {
   return images;
 }
 
-// The hexadecimal digits behind a marker; empty where there are not 16.
+// The hash behind a marker: hexadecimal digits without leading zeros; empty
+// where there is none.
 std::string HashBehind(std::string_view text, std::string_view marker) {
-  constexpr size_t kDigits = 16;
+  constexpr size_t kMostDigits = 16;
+  constexpr size_t kFewestDigits = 8;
   for (size_t at = text.find(marker); at != std::string_view::npos;
        at = text.find(marker, at + 1)) {
-    const std::string_view digits = text.substr(at + marker.size(), kDigits);
-    if (digits.size() == kDigits &&
-        digits.find_first_not_of("0123456789abcdef") == std::string_view::npos)
-      return std::string(digits);
+    const std::string_view rest = text.substr(at + marker.size());
+    const size_t digits =
+        std::min(rest.find_first_not_of("0123456789abcdef"), rest.size());
+    if (digits >= kFewestDigits && digits <= kMostDigits)
+      return std::string(rest.substr(0, digits));
   }
   return "";
 }

@@ -90,21 +90,31 @@ int EndLike(int status) {
   return 128 + number;
 }
 
+// Waits for the compiler; false where it failed, and said why.
+bool Succeeded(int pipe_end) {
+  char succeeded = 0;
+  ssize_t got = 0;
+  do {
+    got = read(pipe_end, &succeeded, 1);
+  } while (got < 0 && errno == EINTR);
+  return got == 1;
+}
+
 absl::Status Keep(const CompilerCommand& command,
                   const std::vector<std::string>& words,
                   const CommandContext& context, int compiler_succeeded) {
+  const bool compiles = HasCudaSource(command);
+  if (!compiles && (!Succeeded(compiler_succeeded) ||
+                    !HasDeviceCode(std::filesystem::path(context.directory) /
+                                   command.output)))
+    return absl::OkStatus();
   ASSIGN_OR_RETURN(
       const std::unique_ptr<BuildRegistry> registry,
       BuildRegistry::Open(BuildRegistry::DefaultDirectory(), true));
   Bookkeeping bookkeeping(command, words, context.directory, context.cuda_home,
                           registry.get());
   RETURN_IF_ERROR(bookkeeping.KeepSources());
-  char succeeded = 0;
-  ssize_t got = 0;
-  do {
-    got = read(compiler_succeeded, &succeeded, 1);
-  } while (got < 0 && errno == EINTR);
-  if (got != 1) return absl::OkStatus();  // the compiler failed, and said why
+  if (compiles && !Succeeded(compiler_succeeded)) return absl::OkStatus();
   return bookkeeping.KeepResults();
 }
 

@@ -23,6 +23,11 @@ std::string ShapeOf(const v1::LaunchConfig& launch) {
 
 }  // namespace
 
+int RecordResult::ExitCode() const {
+  if (application_exit_code != 0) return application_exit_code;
+  return problem.empty() ? 0 : 1;
+}
+
 absl::StatusOr<std::unique_ptr<LaunchLedger>> LaunchLedger::Create(
     Options options) {
   std::regex pattern;

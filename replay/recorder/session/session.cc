@@ -168,11 +168,6 @@ void ExplainSilence(const Session& session, RecordResult* result) {
 
 }  // namespace
 
-int RecordResult::ExitCode() const {
-  if (application_exit_code != 0) return application_exit_code;
-  return problem.empty() ? 0 : 1;
-}
-
 absl::StatusOr<RecordResult> RunRecorded(const RecordOptions& options,
                                          const std::vector<std::string>& argv) {
   if (argv.empty() || argv[0].empty())

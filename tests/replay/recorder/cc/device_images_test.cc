@@ -137,6 +137,13 @@ TEST(UnitTagTest, IsWhatCompilersAppend) {
           {{".llvm.rodata.offloading",
             "_Z1kPi _ZL1s__intern__short _ZL1s__static__0123456789abcdef"}})),
       "0123456789abcdef");
+  // Clang prints the hash without leading zeros.
+  EXPECT_EQ(
+      FindUnitTag(MakeElf({{".llvm.rodata.offloading",
+                            std::string("_ZL1kPi__intern__d432a96df410ef0\0"
+                                        "abc",
+                                        36)}})),
+      "d432a96df410ef0");
   EXPECT_EQ(FindUnitTag(MakeElf({{".text", "__intern__0123456789abcdef"}})),
             "");
   EXPECT_EQ(FindUnitTag("no object"), "");

@@ -216,6 +216,7 @@ TEST_F(LauncherTest, ARegistryThatCannotBeWrittenIsAWarning) {
 TEST_F(LauncherTest, OtherCommandsCostNothing) {
   Spit(Path("plain.cc"), "int main() { return 0; }");
   Build(launcher_ + "clang++-22 -c plain.cc -o plain.o");
+  Build(launcher_ + "clang++-22 plain.o -o plain");
   const ShellResult version = Run(launcher_ + "clang++-22 --version");
   EXPECT_EQ(version.exit_code(), 0);
   EXPECT_THAT(version.out, HasSubstr("clang version"));
