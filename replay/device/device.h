@@ -81,6 +81,15 @@ class ResidentUnit {
   virtual absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(
       const v1::CompileReply& code, const std::string& kernel_symbol) = 0;
 
+  // Loads the application's own machine code, with the recorded kernel symbol.
+  // UNIMPLEMENTED where this device cannot run it (another kind of device or
+  // architecture); the message says why.
+  virtual absl::StatusOr<std::unique_ptr<LoadedKernel>>
+  LoadApplicationKernel() {
+    return absl::UnimplementedError(
+        "this device runs no machine code of an application's own");
+  }
+
   // Puts back the prologue wherever any earlier launch or poisoning wrote.
   virtual absl::Status Restore() = 0;
 

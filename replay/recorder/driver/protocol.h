@@ -1,0 +1,213 @@
+// What the driver recorder (libreprise_cuda.so, inside an application that runs
+// on a GPU) and `reprise record`, its parent, say to each other.
+//
+// Transport: one AF_UNIX SOCK_STREAM connection per application process, to the
+// path in kSocketVariable. Every message is a MessageHeader and `bytes` bytes
+// of payload: one of the structs below, then what its comment says follows it.
+// Both ends are the same machine and the same build: structs go as they lie in
+// memory; kProtocolVersion refuses a library of another build.
+//
+// The library asks, the parent answers; messages marked (no answer) are notices
+// and are handled in order. A launch that is not recorded sends nothing: it
+// adds to its kernel's counter, which lies in a memfd that both map, so that
+// counts survive any end of the application.
+//
+// One recording, in order:
+//   kModule (once per module)   the image that holds the kernel
+//   kBegin                      shall this launch be recorded? -> names of the
+//                               module's variables to look up
+//   kPrologue                   everything live -> a memfd as large as twice
+//                               its bytes; the library fills the first half
+//   kFilled                     -> kRecord, or kEqual: such an instance is
+//                               there, nothing more follows
+//   (the launch runs and is waited for)
+//   kEpilogue                   the second half is filled where blocks changed
+// A library that cannot go on sends kAbandon instead of any of them.
+//
+// Plain C++ without the standard library's run-time part.
+#ifndef REPRISE_REPLAY_RECORDER_DRIVER_PROTOCOL_H_
+#define REPRISE_REPLAY_RECORDER_DRIVER_PROTOCOL_H_
+
+#include <cstdint>
+
+namespace reprise::driver_wire {
+
+inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr char kSocketVariable[] = "REPRISE_DRIVER_SOCKET";
+
+// Bounds that both ends check before they believe a header.
+inline constexpr uint64_t kMaxImageBytes = uint64_t{4} << 30;
+inline constexpr uint64_t kMaxNameBytes = 1 << 20;
+inline constexpr uint32_t kMaxParameters = 4096;
+inline constexpr uint32_t kMaxArgumentBytes = 32764;
+inline constexpr uint32_t kMaxRanges = 1 << 24;
+// Kernels beyond these are launched and not counted.
+inline constexpr uint32_t kMaxKernels = 1 << 15;
+// Prologue and epilogue are compared in blocks of this many bytes of the image.
+inline constexpr uint64_t kBlockBytes = 64 << 10;
+
+enum MessageType : uint32_t {
+  kHello = 1,     // HelloRequest, path of the executable -> HelloReply and, as
+                  // SCM_RIGHTS, a memfd of kMaxKernels KernelCounters
+  kKernel = 2,    // KernelRequest, parameters, name -> KernelReply
+  kModule = 3,    // ModuleNotice, image (no answer)
+  kBegin = 4,     // BeginRequest, arguments -> BeginReply, names
+  kPrologue = 5,  // PrologueRequest, ranges, symbols -> PrologueReply and, where
+                  // it says kRecord, a memfd
+  kFilled = 6,    // FilledRequest -> FilledReply
+  kEpilogue = 7,  // EpilogueNotice, block bits (no answer)
+  kAbandon = 8,   // AbandonNotice, text: why (no answer)
+  kProblem = 9,   // text for a person, said once (no answer)
+};
+
+struct MessageHeader {
+  uint32_t type = 0;
+  uint32_t reserved = 0;
+  uint64_t bytes = 0;  // of the payload
+};
+
+// Written by the library only. Index: KernelRequest.kernel.
+struct KernelCounter {
+  uint64_t launches = 0;
+  uint64_t total_ns = 0;  // of the launches that were timed
+  uint64_t timed = 0;
+};
+
+struct HelloRequest {
+  uint32_t version = kProtocolVersion;
+  int32_t pid = 0;
+};
+
+enum Flags : uint32_t {
+  kFlagProfile = 1,          // time every launch by events
+  kFlagNativeAllocator = 2,  // leave allocations to the driver
+};
+
+struct HelloReply {
+  uint32_t version = kProtocolVersion;
+  uint32_t flags = 0;
+  // Device d's allocations lie in
+  // [arena_base + d * arena_stride, + arena_stride).
+  uint64_t arena_base = 0;
+  uint64_t arena_stride = 0;
+};
+
+struct Parameter {
+  uint32_t offset = 0;
+  uint32_t bytes = 0;
+};
+
+// The first launch of a kernel. Followed by parameter_count Parameters (the
+// driver's own table) and the kernel's name as the driver gives it.
+struct KernelRequest {
+  uint32_t kernel = 0;  // counts up from 0 in each process
+  uint32_t parameter_count = 0;
+  uint64_t module = 0;  // the library's number of it
+  uint32_t static_shared_bytes = 0;
+  uint32_t max_threads_per_block = 0;
+  uint32_t registers = 0;
+  uint32_t local_bytes = 0;
+};
+
+struct KernelReply {
+  uint32_t wanted = 0;  // 0: never ask again about its launches
+  uint32_t reserved = 0;
+};
+
+// Followed by image_bytes bytes: what the application gave the driver (fatbin
+// without its wrapper, cubin or PTX).
+struct ModuleNotice {
+  uint64_t module = 0;
+  uint64_t image_bytes = 0;
+};
+
+// Followed by argument_bytes bytes, laid out as the parameters say.
+struct BeginRequest {
+  uint32_t kernel = 0;
+  uint32_t device = 0;
+  uint64_t occurrence = 0;  // 0-based, among the kernel's launches here
+  uint32_t grid[3] = {};
+  uint32_t block[3] = {};
+  uint32_t cluster[3] = {};  // zeros: none
+  uint32_t dynamic_shared_bytes = 0;
+  uint32_t cooperative = 0;
+  uint32_t argument_bytes = 0;
+};
+
+enum Verdict : uint32_t {
+  kRecord = 1,
+  kPass = 2,   // not this launch
+  kNever = 3,  // nor any later one of this kernel
+  kEqual = 4,  // an equal instance is recorded
+  kRefuse = 5,
+};
+
+// Followed by name_bytes bytes: names of device variables, each ended by a NUL.
+// Those that the module does not have are skipped.
+struct BeginReply {
+  uint32_t verdict = 0;
+  uint32_t name_bytes = 0;
+};
+
+// Values of reprise.v1.MemoryOrigin.
+enum Origin : uint32_t {
+  kOriginDevice = 1,
+  kOriginPool = 2,
+  kOriginManaged = 3,
+  kOriginPinned = 4,
+  kOriginGlobal = 5,
+  kOriginConstant = 6,
+};
+
+struct LiveRange {
+  uint64_t address = 0;
+  uint64_t bytes = 0;
+  uint32_t origin = 0;
+  // Into the symbols that follow the ranges, for globals; else ~0.
+  uint32_t symbol_offset = ~uint32_t{0};
+};
+
+// Followed by range_count LiveRanges, ascending and disjoint, and symbol_bytes
+// bytes of NUL-ended names. The image is the ranges' bytes in this order, each
+// range beginning at a multiple of 4096 of the image.
+struct PrologueRequest {
+  uint32_t range_count = 0;
+  uint32_t symbol_bytes = 0;
+  uint64_t image_bytes = 0;  // multiple of 4096
+};
+
+// kRecord with a memfd of 2 * image_bytes; or kRefuse (too large; the parent
+// says so).
+struct PrologueReply {
+  uint32_t verdict = 0;
+  uint32_t reserved = 0;
+};
+
+struct FilledRequest {
+  uint64_t copy_ns = 0;  // device to image
+};
+
+struct FilledReply {
+  uint32_t verdict = 0;  // kRecord or kEqual
+  uint32_t reserved = 0;
+};
+
+// Followed by (image_bytes / kBlockBytes rounded up) bits, eight to a byte,
+// lowest first: set where the second half of the memfd holds the block. Others
+// equal the prologue.
+struct EpilogueNotice {
+  int32_t error = 0;  // CUresult of the launch and its completion; not 0: the
+                      // kernel failed by itself and no unit is made
+  uint32_t reserved = 0;
+  double duration_ns = 0;  // by events around the launch
+  uint64_t copy_ns = 0;
+};
+
+struct AbandonNotice {
+  uint32_t kernel = 0;
+  uint32_t never = 0;  // 1: later launches of it would fail alike
+};
+
+}  // namespace reprise::driver_wire
+
+#endif  // REPRISE_REPLAY_RECORDER_DRIVER_PROTOCOL_H_
