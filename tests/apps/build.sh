@@ -11,7 +11,8 @@ readonly kAppsDir
 usage() {
   cat <<'TEXT'
 usage: build.sh --compiler clang|nvcc --out DIR [--launcher "CMD..."]
-                [--arch sm_90] [--cuda DIR] [--jobs N] [NAME...]
+                [--cudart shared|static] [--arch sm_90] [--cuda DIR] [--jobs N]
+                [NAME...]
 
 Builds the named applications (default: every one in apps.tsv) to DIR/NAME,
 with their objects in DIR/obj/NAME.
@@ -19,6 +20,8 @@ with their objects in DIR/obj/NAME.
   --compiler  clang (CLANGXX, else clang++-22, else clang++) or nvcc (of the
               CUDA toolkit, else from PATH)
   --launcher  words put in front of every compile and link command
+  --cudart    CUDA runtime to link with nvcc (default shared; nvcc's own
+              default is static, which no stand-in can take the place of)
   --arch      GPU architecture (default sm_90)
   --cuda      CUDA toolkit (default $CUDA_HOME, else /usr/local/cuda)
   --jobs      applications built at the same time (default 2)
@@ -82,9 +85,9 @@ set_commands() { # FLAG...
     fi
     link_command+=(-lcudart)
   else
-    compile_command=("$compiler_path" -O3 "-arch=$arch" -cudart shared
+    compile_command=("$compiler_path" -O3 "-arch=$arch" -cudart "$cudart"
       -Xcompiler -Wall "${include[@]}" "${extra[@]}")
-    link_command=("$compiler_path" "-arch=$arch" -cudart shared
+    link_command=("$compiler_path" "-arch=$arch" -cudart "$cudart"
       "${libraries[@]}" -Xlinker --enable-new-dtags
       -Xlinker "-rpath=$cuda/lib64")
     if ((rdc)); then
@@ -151,18 +154,19 @@ build_and_report() { # NAME
 }
 
 main() {
-  compiler='' out='' arch=sm_90 jobs=$kJobs
+  compiler='' out='' cudart=shared arch=sm_90 jobs=$kJobs
   cuda=${CUDA_HOME:-/usr/local/cuda}
   launcher=()
   local -a wanted=()
   while (($#)); do
     case $1 in
-      --compiler | --out | --launcher | --arch | --cuda | --jobs)
+      --compiler | --out | --launcher | --cudart | --arch | --cuda | --jobs)
         (($# >= 2)) || fail 2 "$1 wants a value"
         case $1 in
           --compiler) compiler=$2 ;;
           --out) out=$2 ;;
           --launcher) read -ra launcher <<<"$2" ;;
+          --cudart) cudart=$2 ;;
           --arch) arch=$2 ;;
           --cuda) cuda=$2 ;;
           --jobs) jobs=$2 ;;

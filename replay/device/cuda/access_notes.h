@@ -26,7 +26,7 @@ inline constexpr uint8_t kMixedTypes = 0xff;
 struct NotedRange {
   uint64_t begin = 0;
   uint64_t end = 0;
-  uint64_t read = 0;               // planes: uint8_t[end - begin]
+  uint64_t read = 0;  // planes: uint8_t[end - begin]
   uint64_t written = 0;
   uint64_t read_before_write = 0;
   // uint8_t per page, counted from `begin`: 0 nothing seen, else the v1
@@ -36,9 +36,9 @@ struct NotedRange {
 
 struct AccessNotes {
   uint64_t range_count = 0;
-  uint64_t ranges = 0;         // NotedRange[range_count], ascending, disjoint
-  uint64_t flops = 0;          // an fma counts 2
-  uint64_t bytes_read = 0;     // of global memory, with repetition
+  uint64_t ranges = 0;      // NotedRange[range_count], ascending, disjoint
+  uint64_t flops = 0;       // an fma counts 2
+  uint64_t bytes_read = 0;  // of global memory, with repetition
   uint64_t bytes_written = 0;
   uint64_t outside_count = 0;  // accesses that no range holds
   uint64_t first_outside = 0;  // the address of one of them

@@ -52,8 +52,8 @@ enum MessageType : uint32_t {
   kKernel = 2,    // KernelRequest, parameters, name -> KernelReply
   kModule = 3,    // ModuleNotice, image (no answer)
   kBegin = 4,     // BeginRequest, arguments -> BeginReply, names
-  kPrologue = 5,  // PrologueRequest, ranges, symbols -> PrologueReply and, where
-                  // it says kRecord, a memfd
+  kPrologue = 5,  // PrologueRequest, ranges, symbols -> PrologueReply and,
+                  // where it says kRecord, a memfd
   kFilled = 6,    // FilledRequest -> FilledReply
   kEpilogue = 7,  // EpilogueNotice, block bits (no answer)
   kAbandon = 8,   // AbandonNotice, text: why (no answer)

@@ -22,8 +22,7 @@ std::string SocketPath(const TemporaryDirectory& directory) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<AppServer>> AppServer::Start(
-    ConnectionOptions options) {
+absl::StatusOr<std::unique_ptr<AppServer>> AppServer::Start(Serve serve) {
   ASSIGN_OR_RETURN(TemporaryDirectory directory,
                    TemporaryDirectory::Create("reprise-record"));
   const std::string path = SocketPath(directory);
@@ -44,12 +43,11 @@ absl::StatusOr<std::unique_ptr<AppServer>> AppServer::Start(
     return ErrnoToStatus(error, absl::StrCat("cannot listen at ", path));
   }
   return std::unique_ptr<AppServer>(
-      new AppServer(std::move(options), std::move(directory), fd));
+      new AppServer(std::move(serve), std::move(directory), fd));
 }
 
-AppServer::AppServer(ConnectionOptions options, TemporaryDirectory directory,
-                     int fd)
-    : options_(std::move(options)),
+AppServer::AppServer(Serve serve, TemporaryDirectory directory, int fd)
+    : serve_(std::move(serve)),
       directory_(std::move(directory)),
       path_(SocketPath(directory_)),
       fd_(fd) {
@@ -72,7 +70,7 @@ void AppServer::Accept() {
     Client& added = clients_.emplace_back();
     added.fd = client;
     added.thread = std::thread([this, &added] {
-      ServeConnection(added.fd, options_);
+      serve_(added.fd);
       added.done = true;
     });
   }

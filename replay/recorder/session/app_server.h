@@ -4,6 +4,7 @@
 #define REPRISE_REPLAY_RECORDER_SESSION_APP_SERVER_H_
 
 #include <atomic>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -12,15 +13,16 @@
 
 #include "absl/status/statusor.h"
 #include "replay/base/file_util.h"
-#include "replay/recorder/session/connection.h"
 
 namespace reprise {
 
 class AppServer {
  public:
+  // Serves one connection until the other end is gone; does not close it. Runs
+  // on a thread of its own for each.
+  using Serve = std::function<void(int fd)>;
   // Listens in a private directory of its own.
-  static absl::StatusOr<std::unique_ptr<AppServer>> Start(
-      ConnectionOptions options);
+  static absl::StatusOr<std::unique_ptr<AppServer>> Start(Serve serve);
   // Stop, and forgets the socket.
   ~AppServer();
 
@@ -36,11 +38,11 @@ class AppServer {
     std::thread thread;
   };
 
-  AppServer(ConnectionOptions options, TemporaryDirectory directory, int fd);
+  AppServer(Serve serve, TemporaryDirectory directory, int fd);
   void Accept();
   void ForgetDone();  // requires mutex_
 
-  const ConnectionOptions options_;
+  const Serve serve_;
   TemporaryDirectory directory_;
   const std::string path_;
   const int fd_;

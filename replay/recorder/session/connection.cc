@@ -1,16 +1,12 @@
 #include "replay/recorder/session/connection.h"
 
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "replay/recorder/preload/protocol.h"
+#include "replay/recorder/session/socket_message.h"
 
 namespace reprise {
 namespace {
@@ -27,36 +23,6 @@ v1::Dim3 ToDim3(const uint32_t (&dim)[3]) {
   return message;
 }
 
-// The payload of one message, taken apart front to back.
-class Payload {
- public:
-  explicit Payload(std::string bytes) : bytes_(std::move(bytes)) {}
-
-  template <typename T>
-  bool Take(T* value) {
-    if (bytes_.size() - at_ < sizeof(T)) return false;
-    std::memcpy(value, bytes_.data() + at_, sizeof(T));
-    at_ += sizeof(T);
-    return true;
-  }
-  bool Take(uint64_t size, std::string* text) {
-    if (bytes_.size() - at_ < size) return false;
-    *text = bytes_.substr(at_, size);
-    at_ += size;
-    return true;
-  }
-  std::string TakeRest() {
-    std::string rest = bytes_.substr(at_);
-    at_ = bytes_.size();
-    return rest;
-  }
-  bool empty() const { return at_ == bytes_.size(); }
-
- private:
-  const std::string bytes_;
-  size_t at_ = 0;
-};
-
 class Connection {
  public:
   Connection(int fd, const ConnectionOptions& options)
@@ -64,10 +30,10 @@ class Connection {
 
   void Serve() {
     wire::MessageHeader header;
-    while (Receive(&header, sizeof(header))) {
+    while (ReceiveAll(fd_, &header, sizeof(header))) {
       if (header.bytes > kMaxMessageBytes) return;
       std::string bytes(header.bytes, '\0');
-      if (!Receive(bytes.data(), bytes.size())) return;
+      if (!ReceiveAll(fd_, bytes.data(), bytes.size())) return;
       Payload payload(std::move(bytes));
       if (!Handle(header.type, payload)) return;
     }
@@ -84,59 +50,18 @@ class Connection {
   bool Variable(Payload& payload);
   bool Launch(Payload& payload);
 
-  bool Receive(void* data, size_t size);
-  bool SendAll(const std::string& bytes, int descriptor = -1);
   // A message of a struct and what follows it.
   template <typename T>
   bool Reply(uint32_t type, const T& body, const std::string& more = "",
              int descriptor = -1) {
-    const wire::MessageHeader header{type, 0, sizeof(body) + more.size()};
-    std::string bytes(reinterpret_cast<const char*>(&header), sizeof(header));
-    bytes.append(reinterpret_cast<const char*>(&body), sizeof(body));
-    return SendAll(bytes + more, descriptor);
+    return SendAll(fd_, MessageBytes<wire::MessageHeader>(type, body, more),
+                   descriptor);
   }
 
   const int fd_;
   const ConnectionOptions& options_;
   std::unique_ptr<AppDevice> device_;
 };
-
-bool Connection::Receive(void* data, size_t size) {
-  char* at = static_cast<char*>(data);
-  while (size > 0) {
-    const ssize_t got = recv(fd_, at, size, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    at += got;
-    size -= static_cast<size_t>(got);
-  }
-  return true;
-}
-
-bool Connection::SendAll(const std::string& bytes, int descriptor) {
-  size_t sent = 0;
-  while (sent < bytes.size()) {
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    iovec piece{const_cast<char*>(bytes.data()) + sent, bytes.size() - sent};
-    msghdr message{};
-    message.msg_iov = &piece;
-    message.msg_iovlen = 1;
-    if (descriptor >= 0 && sent == 0) {
-      message.msg_control = control;
-      message.msg_controllen = sizeof(control);
-      cmsghdr* part = CMSG_FIRSTHDR(&message);
-      part->cmsg_level = SOL_SOCKET;
-      part->cmsg_type = SCM_RIGHTS;
-      part->cmsg_len = CMSG_LEN(sizeof(int));
-      std::memcpy(CMSG_DATA(part), &descriptor, sizeof(descriptor));
-    }
-    const ssize_t written = sendmsg(fd_, &message, MSG_NOSIGNAL);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    sent += static_cast<size_t>(written);
-  }
-  return true;
-}
 
 bool Connection::Handle(uint32_t type, Payload& payload) {
   if (type == wire::kStaticRuntime) {

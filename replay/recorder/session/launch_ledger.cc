@@ -1,5 +1,6 @@
 #include "replay/recorder/session/launch_ledger.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -57,20 +58,61 @@ size_t LaunchLedger::Find(const std::string& symbol,
   return entry->second;
 }
 
+bool LaunchLedger::WantsMore(const Kernel& kernel) const {
+  return options_.record && kernel.matched &&
+         std::max<uint64_t>(kernel.captured, kernel.instances.size()) <
+             options_.count &&
+         kernel.failures < kMostFailures;
+}
+
+LaunchTicket LaunchLedger::Count(size_t number,
+                                 const v1::LaunchConfig& launch) {
+  Kernel& kernel = kernels_[number];
+  LaunchTicket ticket;
+  ticket.kernel = number;
+  ticket.occurrence = kernel.launches++;
+  ++kernel.shapes[ShapeOf(launch)];
+  ticket.record = WantsMore(kernel) && ticket.occurrence >= options_.skip;
+  return ticket;
+}
+
 LaunchTicket LaunchLedger::Begin(const std::string& symbol,
                                  const std::string& image_digest,
                                  const v1::LaunchConfig& launch) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  return Count(Find(symbol, image_digest), launch);
+}
+
+LaunchTicket LaunchLedger::Meet(const std::string& symbol,
+                                const std::string& image_digest) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   LaunchTicket ticket;
   ticket.kernel = Find(symbol, image_digest);
-  Kernel& kernel = kernels_[ticket.kernel];
-  ticket.occurrence = kernel.launches++;
-  ++kernel.shapes[ShapeOf(launch)];
-  ticket.record = options_.record && kernel.matched &&
-                  ticket.occurrence >= options_.skip &&
-                  kernel.instances.size() < options_.count &&
-                  kernel.failures < kMostFailures;
+  ticket.record = WantsMore(kernels_[ticket.kernel]);
   return ticket;
+}
+
+LaunchTicket LaunchLedger::BeginKnown(size_t kernel,
+                                      const v1::LaunchConfig& launch) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return Count(kernel, launch);
+}
+
+bool LaunchLedger::IsDone(size_t kernel) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return !WantsMore(kernels_[kernel]);
+}
+
+void LaunchLedger::NoteCaptured(const LaunchTicket& ticket) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++kernels_[ticket.kernel].captured;
+}
+
+void LaunchLedger::AddLaunches(size_t kernel, uint64_t launches,
+                               absl::Duration duration) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  kernels_[kernel].launches += launches;
+  kernels_[kernel].total += duration;
 }
 
 void LaunchLedger::End(const LaunchTicket& ticket, absl::Duration duration) {

@@ -53,6 +53,21 @@ class LaunchLedger {
                      const v1::LaunchConfig& launch);
   void End(const LaunchTicket& ticket, absl::Duration duration);
 
+  // --- The same where applications count most launches themselves (on a GPU).
+
+  // A kernel that will be launched: its number, and whether launches of it are
+  // to be told one by one.
+  LaunchTicket Meet(const std::string& symbol, const std::string& image_digest);
+  // As Begin, for a kernel by its number.
+  LaunchTicket BeginKnown(size_t kernel, const v1::LaunchConfig& launch);
+  // Whether no later launch of the kernel will be recorded.
+  bool IsDone(size_t kernel) const;
+  // A launch was captured; AddUnit follows when the run has ended.
+  void NoteCaptured(const LaunchTicket& ticket);
+  // Launches that were not told one by one, and the time of all that were
+  // timed.
+  void AddLaunches(size_t kernel, uint64_t launches, absl::Duration duration);
+
   // Why a launch of the kernel did not run, or was not recorded. After a few
   // failed recordings of a kernel no more are tried.
   void NoteProblem(const LaunchTicket& ticket, const std::string& problem);
@@ -80,6 +95,7 @@ class LaunchLedger {
     absl::Duration total;
     uint64_t failures = 0;
     std::string problem;
+    uint64_t captured = 0;
     std::vector<RecordedInstance> instances;
     std::vector<std::string> units;
   };
@@ -90,7 +106,10 @@ class LaunchLedger {
 
   LaunchLedger(Options options, std::regex pattern)
       : options_(std::move(options)), pattern_(std::move(pattern)) {}
+  // All require the mutex.
   size_t Find(const std::string& symbol, const std::string& image_digest);
+  bool WantsMore(const Kernel& kernel) const;
+  LaunchTicket Count(size_t kernel, const v1::LaunchConfig& launch);
   void Describe(RecordResult* result) const;
   std::string Problem() const;
 

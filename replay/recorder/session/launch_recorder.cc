@@ -125,7 +125,7 @@ struct LaunchRecorder::Recording {
 
 LaunchRecorder::LaunchRecorder(Options options, UnitStore* store,
                                LaunchLedger* ledger)
-    : options_(std::move(options)), store_(store), ledger_(ledger) {}
+    : options_(std::move(options)), builder_(store), ledger_(ledger) {}
 
 bool LaunchRecorder::IsRecorded(const ChosenLaunch& chosen) const {
   const std::string shape = ShapeAndArguments(chosen);
@@ -245,7 +245,7 @@ absl::Status LaunchRecorder::After(Recording& recording,
                      options_.max_unit_bytes, " (--max-bytes)"));
   }
   instance.memory_hash = HashMemory(prologue, instance.ranges);
-  ASSIGN_OR_RETURN(v1::Unit unit, BuildUnit(recording, image));
+  ASSIGN_OR_RETURN(v1::Unit unit, builder_.Build(FactsOf(recording, image)));
   unit.set_deterministic(deterministic);
   *unit.mutable_provenance() =
       DescribeRecording(options_.command, report.device_time);
@@ -253,79 +253,26 @@ absl::Status LaunchRecorder::After(Recording& recording,
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::Unit> LaunchRecorder::BuildUnit(
-    Recording& recording, const std::vector<ImageRange>& image) {
+LaunchFacts LaunchRecorder::FactsOf(const Recording& recording,
+                                    std::vector<ImageRange> image) {
   const ChosenLaunch& chosen = recording.chosen;
-  const v1::CompiledKernelInfo& info =
-      *FindInfo(*recording.observed_code, chosen.symbol);
-  v1::Unit unit;
-  *unit.mutable_kernel() = DescribeKernel(info, chosen.arguments, image);
-  *unit.mutable_launch() = chosen.launch;
-  unit.set_arguments(chosen.arguments);
-  RETURN_IF_ERROR(AddMemory(recording, image, &unit));
-  ApplyTolerances(info, chosen.arguments, &unit);
-  unit.set_architecture(chosen.program->architecture());
-  RETURN_IF_ERROR(AddUnits(chosen, &unit));
-  ASSIGN_OR_RETURN(*unit.mutable_machine_code(),
-                   store_->chunks().Put(chosen.program->image()));
-  unit.set_fatbin_sha256(Sha256(chosen.program->image()));
-  unit.mutable_work()->set_flops(recording.report.flops());
-  unit.mutable_work()->set_global_bytes_read(recording.report.bytes_read());
-  unit.mutable_work()->set_global_bytes_written(
-      recording.report.bytes_written());
-  return unit;
-}
-
-absl::Status LaunchRecorder::AddMemory(Recording& recording,
-                                       const std::vector<ImageRange>& image,
-                                       v1::Unit* unit) {
-  ChunkStore& chunks = store_->chunks();
-  const ArenaMemory& prologue = recording.scratch->memory();
-  const ArenaMemory& epilogue = *recording.chosen.memory;
-  for (const ImageRange& range : image) {
-    v1::MemoryRange* kept = unit->add_memory();
-    kept->set_address(range.address);
-    kept->set_bytes(range.bytes);
-    kept->set_element_type(range.element_type);
-    kept->set_origin(range.origin);
-    kept->set_symbol(range.symbol);
-    ASSIGN_OR_RETURN(
-        *kept->mutable_prologue(),
-        chunks.Put(std::string_view(prologue.At(range.address), range.bytes)));
-    if (!range.writes.empty()) {
-      ASSIGN_OR_RETURN(*kept->mutable_epilogue(),
-                       chunks.Put(std::string_view(epilogue.At(range.address),
-                                                   range.bytes)));
-    }
-    ASSIGN_OR_RETURN(*kept->mutable_read_set(),
-                     chunks.Put(range.reads.Encode()));
-    ASSIGN_OR_RETURN(*kept->mutable_write_set(),
-                     chunks.Put(range.writes.Encode()));
-    ASSIGN_OR_RETURN(*kept->mutable_read_before_write_set(),
-                     chunks.Put(range.reads_before_write.Encode()));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status LaunchRecorder::AddUnits(const ChosenLaunch& chosen,
-                                      v1::Unit* unit) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  auto known = stored_.find(chosen.program);
-  if (known == stored_.end()) {
-    std::vector<v1::TranslationUnit> copies;
-    for (const auto& source : chosen.program->units()) {
-      ASSIGN_OR_RETURN(v1::TranslationUnit copy,
-                       source->CopyTo(store_->chunks()));
-      copies.push_back(std::move(copy));
-    }
-    known = stored_.emplace(chosen.program, std::move(copies)).first;
-  }
-  const std::vector<v1::TranslationUnit>& stored = known->second;
-  const size_t own = chosen.program->UnitOf(chosen.symbol);
-  *unit->add_translation_units() = stored[own];
-  for (size_t i = 0; i < stored.size(); ++i)
-    if (i != own) *unit->add_translation_units() = stored[i];
-  return absl::OkStatus();
+  const auto contents = [](const ArenaMemory* memory) {
+    return [memory](uint64_t address, uint64_t bytes) {
+      return std::string_view(memory->At(address), bytes);
+    };
+  };
+  LaunchFacts facts;
+  facts.program = chosen.program;
+  facts.kernel = FindInfo(*recording.observed_code, chosen.symbol);
+  facts.launch = chosen.launch;
+  facts.arguments = chosen.arguments;
+  facts.architecture = chosen.program->architecture();
+  facts.machine_code = chosen.program->image();
+  facts.image = std::move(image);
+  facts.prologue = contents(&recording.scratch->memory());
+  facts.epilogue = contents(chosen.memory);
+  facts.accesses = &recording.report;
+  return facts;
 }
 
 }  // namespace reprise

@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +29,7 @@
 #include "replay/recorder/session/launch_ledger.h"
 #include "replay/recorder/session/memory_image.h"
 #include "replay/recorder/session/program.h"
+#include "replay/recorder/session/unit_builder.h"
 #include "replay/unit/unit_store.h"
 #include "reprise/v1/unit.pb.h"
 
@@ -96,20 +96,12 @@ class LaunchRecorder {
   bool IsRecorded(const ChosenLaunch& chosen) const;
   absl::Status Observe(Recording& recording);
   absl::Status RunPlain(Recording& recording);
-  absl::StatusOr<v1::Unit> BuildUnit(Recording& recording,
-                                     const std::vector<ImageRange>& image);
-  absl::Status AddMemory(Recording& recording,
-                         const std::vector<ImageRange>& image, v1::Unit* unit);
-  absl::Status AddUnits(const ChosenLaunch& chosen, v1::Unit* unit);
+  static LaunchFacts FactsOf(const Recording& recording,
+                             std::vector<ImageRange> image);
 
   const Options options_;
-  UnitStore* const store_;
+  UnitBuilder builder_;
   LaunchLedger* const ledger_;
-
-  std::mutex mutex_;
-  // Units as the store has them, by program.
-  std::map<std::shared_ptr<const Program>, std::vector<v1::TranslationUnit>>
-      stored_;
 };
 
 }  // namespace reprise

@@ -57,6 +57,23 @@ std::vector<std::string> Program::OfNamedUnit(std::vector<std::string> symbols,
   return symbols;
 }
 
+absl::StatusOr<const v1::CompiledKernelInfo*> Program::FindSourceKernel(
+    const std::string& name) const {
+  const std::vector<std::string> candidates =
+      OfNamedUnit(Keys(source_kernels_), name);
+  const int found = FindSymbol(candidates, name);
+  if (found >= 0) return source_kernels_.at(candidates[found]);
+  return absl::NotFoundError(absl::StrCat(
+      "the source of the device code has no kernel ", DemangledName(name)));
+}
+
+std::vector<std::string> Program::SourceVariables() const {
+  std::vector<std::string> symbols;
+  for (const auto& [symbol, unit] : unit_of_)
+    if (source_kernels_.count(symbol) == 0) symbols.push_back(symbol);
+  return symbols;
+}
+
 absl::StatusOr<ProgramKernel> Program::FindKernel(
     const std::string& name) const {
   const std::vector<std::string> runnable = OfNamedUnit(Keys(object_of_), name);
@@ -110,7 +127,7 @@ absl::StatusOr<v1::CompileReply> Program::CompileKernels(
   return pool_->Compile(input, v1::Variant(), target);
 }
 
-absl::Status Program::Compile(Units units) {
+absl::Status Program::ReadIr(Units units) {
   units_ = std::move(units);
   // Side by side; errors come again below.
   std::vector<std::thread> ahead;
@@ -120,7 +137,6 @@ absl::Status Program::Compile(Units units) {
   for (std::thread& thread : ahead) thread.join();
   RETURN_IF_ERROR(first.status());
   FieldHasher key;
-  std::vector<std::string> kernels;
   for (size_t i = 0; i < units_.size(); ++i) {
     ASSIGN_OR_RETURN(const v1::CompileReply* ir, units_[i]->Ir(*pool_));
     v1::CompileTranslationUnit* unit = input_.add_translation_units();
@@ -129,17 +145,22 @@ absl::Status Program::Compile(Units units) {
     *unit->mutable_clang_args() = units_[i]->unit().clang_args();
     unit->set_ir(ir->code());
     key.Bytes(units_[i]->id()).Bytes(units_[i]->architecture());
-    for (const std::string& kernel : KernelSymbols(*ir)) {
+    for (const v1::CompiledKernelInfo& kernel : ir->kernels()) {
       // The same template may be in several units; the first one counts.
-      if (unit_of_.emplace(kernel, i).second) kernels.push_back(kernel);
+      if (unit_of_.emplace(kernel.symbol(), i).second)
+        source_kernels_[kernel.symbol()] = &kernel;
     }
     for (const v1::ModuleGlobal& global : ir->globals())
       unit_of_.emplace(global.symbol(), i);
   }
   input_.set_architecture(units_.front()->architecture());
   input_.set_key(HexEncode(key.Finish()));
-  if (kernels.empty()) return absl::OkStatus();
+  return absl::OkStatus();
+}
 
+absl::Status Program::CompileForHost() {
+  const std::vector<std::string> kernels = Keys(source_kernels_);
+  if (kernels.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(v1::CompileReply all,
                    CompileKernels(kernels, v1::COMPILE_TARGET_CPU));
   if (all.kind() == v1::OUTCOME_KIND_INFRASTRUCTURE)
@@ -269,7 +290,8 @@ absl::StatusOr<std::shared_ptr<const Program>> ProgramCatalog::Compile(
   program->image_digest_ = digest;
   program->image_ = image;
   program->pool_ = pool_;
-  const absl::Status status = program->Compile(std::move(units));
+  absl::Status status = program->ReadIr(std::move(units));
+  if (status.ok() && options_.host_code) status = program->CompileForHost();
   using Result = absl::StatusOr<std::shared_ptr<const Program>>;
   Result result = status.ok() ? Result(std::move(program)) : Result(status);
   return programs_.emplace(key, std::move(result)).first->second;

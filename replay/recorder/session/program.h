@@ -1,6 +1,6 @@
 // Device code of an application, from the image it registers to code that an
 // executor runs: found in the build registry or a compilation database,
-// compiled for the host.
+// compiled for the host where that is asked for.
 //
 //   ProgramCatalog   makes Programs, one per image; shared by all processes of
 //                    an application
@@ -40,6 +40,19 @@ class Program {
     return units_;
   }
 
+  // As the IR describes it. NOT_FOUND: no unit defines it.
+  absl::StatusOr<const v1::CompiledKernelInfo*> FindSourceKernel(
+      const std::string& name) const;
+  // Every device variable of the units.
+  std::vector<std::string> SourceVariables() const;
+  // The kernel alone, without variables that it does not use.
+  absl::StatusOr<v1::CompileReply> CompileKernel(
+      const std::string& symbol, v1::CompileTarget target) const {
+    return CompileKernels({symbol}, target);
+  }
+
+  // --- Host code; nothing where the catalog makes none.
+
   // NOT_FOUND: no unit defines it. FAILED_PRECONDITION: the cpu device cannot
   // run it; the message names the kernel and the instruction.
   absl::StatusOr<ProgramKernel> FindKernel(const std::string& name) const;
@@ -62,7 +75,8 @@ class Program {
   friend class ProgramCatalog;
 
   Program() = default;
-  absl::Status Compile(std::vector<std::shared_ptr<const SourceUnit>> units);
+  absl::Status ReadIr(std::vector<std::shared_ptr<const SourceUnit>> units);
+  absl::Status CompileForHost();
   absl::Status CompileEach(const std::vector<std::string>& kernels,
                            const std::string& why);
   // Those of the symbols that are of the unit whose tag is in `name`; all where
@@ -81,7 +95,8 @@ class Program {
   std::vector<v1::ModuleGlobal> globals_;
   std::map<std::string, size_t> object_of_;     // by kernel
   std::map<std::string, std::string> refused_;  // kernel -> why
-  std::map<std::string, size_t> unit_of_;       // by kernel
+  std::map<std::string, size_t> unit_of_;       // by kernel or variable
+  std::map<std::string, const v1::CompiledKernelInfo*> source_kernels_;
 
   mutable std::mutex mutex_;
   mutable std::map<std::string, v1::CompileReply> instrumented_;
@@ -93,6 +108,7 @@ class ProgramCatalog {
     std::string registry_directory;
     std::string compile_commands;  // may be empty
     std::string cuda_home;
+    bool host_code = true;  // programs can run on the cpu device
   };
   // `pool` outlives the catalog and its programs. A registry that does not
   // exist is none; INVALID_ARGUMENT: compile_commands cannot be read.

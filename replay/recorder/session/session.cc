@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -14,7 +12,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "replay/base/file_util.h"
 #include "replay/base/status_macros.h"
@@ -22,6 +19,9 @@
 #include "replay/recorder/preload/protocol.h"
 #include "replay/recorder/session/app_process.h"
 #include "replay/recorder/session/app_server.h"
+#include "replay/recorder/session/connection.h"
+#include "replay/recorder/session/gpu_session.h"
+#include "replay/recorder/session/preload_library.h"
 
 namespace reprise {
 namespace {
@@ -32,26 +32,6 @@ constexpr uint64_t kGlobalsBytes = uint64_t{4} << 30;
 // pieces.
 constexpr uint64_t kSpareBytes = uint64_t{64} << 30;
 constexpr uint64_t kGranularity = 2 << 20;
-
-absl::StatusOr<std::string> FindPreloadLibrary(const std::string& given) {
-  namespace fs = std::filesystem;
-  std::vector<std::string> places;
-  if (!given.empty()) {
-    places.push_back(given);
-  } else {
-    ASSIGN_OR_RETURN(const std::string self, SelfExecutable());
-    const fs::path directory = fs::path(self).parent_path();
-    for (const char* place : {"", "../lib", "../lib/reprise"})
-      places.push_back((directory / place / kLibrary).lexically_normal());
-  }
-  std::error_code error;
-  for (const std::string& place : places)
-    if (fs::exists(place, error))
-      return fs::absolute(place).lexically_normal().string();
-  return absl::NotFoundError(absl::StrCat(
-      "the CUDA runtime stand-in is missing; looked for ",
-      absl::StrJoin(places, ", "), "; build or install ", kLibrary));
-}
 
 // Half of what this process may use.
 uint64_t DefaultDeviceMemory() {
@@ -143,13 +123,6 @@ ConnectionOptions MakeConnectionOptions(const RecordOptions& options,
   return connection;
 }
 
-std::string Preloads(const std::string& library) {
-  const char* others = std::getenv("LD_PRELOAD");
-  return others == nullptr || *others == '\0'
-             ? library
-             : absl::StrCat(others, ":", library);
-}
-
 // What a run without launches most often means.
 void ExplainSilence(const Session& session, RecordResult* result) {
   if (!result->kernels.empty()) return;
@@ -172,8 +145,9 @@ absl::StatusOr<RecordResult> RunRecorded(const RecordOptions& options,
                                          const std::vector<std::string>& argv) {
   if (argv.empty() || argv[0].empty())
     return absl::InvalidArgumentError("no application given");
+  if (options.open_gpu) return RunRecordedOnGpu(options, argv);
   ASSIGN_OR_RETURN(const std::string library,
-                   FindPreloadLibrary(options.preload_library));
+                   FindPreloadLibrary(kLibrary, options.preload_library));
   ExecutorClient::Options executor;
   executor.executable = options.executable;
   executor.arguments = options.executor_arguments;
@@ -182,12 +156,14 @@ absl::StatusOr<RecordResult> RunRecorded(const RecordOptions& options,
   const SignalsForApplication signals;
   Session session;
   RETURN_IF_ERROR(SetUp(options, argv, executor, &session));
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<AppServer> server,
-      AppServer::Start(MakeConnectionOptions(options, executor, &session)));
+  ASSIGN_OR_RETURN(const std::unique_ptr<AppServer> server,
+                   AppServer::Start([connection = MakeConnectionOptions(
+                                         options, executor, &session)](int fd) {
+                     ServeConnection(fd, connection);
+                   }));
   ASSIGN_OR_RETURN(const ApplicationEnd end,
                    RunApplication(argv,
-                                  {{"LD_PRELOAD", Preloads(library)},
+                                  {{"LD_PRELOAD", PreloadList(library)},
                                    {wire::kSocketVariable, server->path()}},
                                   signals));
   server->Stop();

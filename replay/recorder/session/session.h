@@ -1,5 +1,5 @@
-// The parent of a recorded application: `reprise record` and `reprise apply`
-// under the CUDA runtime stand-in (no GPU).
+// The parent of a recorded application: `reprise record` and `reprise apply`,
+// under the CUDA runtime stand-in (no GPU), or on a GPU (gpu_session.h).
 //
 // Starts the application with libreprise_cudart.so preloaded and serves every
 // process of it that uses CUDA: finds the source of its device code, compiles
@@ -16,11 +16,14 @@
 #define REPRISE_REPLAY_RECORDER_SESSION_SESSION_H_
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "replay/device/device.h"
 #include "reprise/v1/node.pb.h"
 #include "reprise/v1/types.pb.h"
 
@@ -58,6 +61,14 @@ struct RecordOptions {
   std::string compile_commands;
 
   // --- The device.
+  // Set: the application runs on the GPUs of this machine, and this opens one
+  // of them, by its number, to make units of what was captured there. Unset:
+  // the application runs on the host, under the stand-in.
+  std::function<absl::StatusOr<std::unique_ptr<Device>>(uint32_t ordinal)>
+      open_gpu;
+  // On a GPU: leave allocations to the driver, for programs that share device
+  // memory between processes.
+  bool native_allocator = false;
   uint64_t arena_base = 0x200000000000;
   uint64_t device_memory_bytes = 0;  // 0: half of this machine's memory
   absl::Duration launch_timeout = absl::Minutes(10);

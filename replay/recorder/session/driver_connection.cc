@@ -1,0 +1,387 @@
+#include "replay/recorder/session/driver_connection.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "replay/recorder/driver/protocol.h"
+#include "replay/recorder/session/socket_message.h"
+
+namespace reprise {
+namespace {
+
+namespace wire = driver_wire;
+
+v1::Dim3 ToDim3(const uint32_t (&dim)[3]) {
+  v1::Dim3 message;
+  message.set_x(dim[0]);
+  message.set_y(dim[1]);
+  message.set_z(dim[2]);
+  return message;
+}
+
+v1::LaunchConfig ToLaunch(const wire::BeginRequest& request) {
+  v1::LaunchConfig launch;
+  *launch.mutable_grid() = ToDim3(request.grid);
+  *launch.mutable_block() = ToDim3(request.block);
+  if (request.cluster[0] != 0)
+    *launch.mutable_cluster() = ToDim3(request.cluster);
+  launch.set_dynamic_shared_bytes(request.dynamic_shared_bytes);
+  launch.set_cooperative(request.cooperative != 0);
+  return launch;
+}
+
+// The counters that the process adds to; readable after its end.
+class Counters {
+ public:
+  static constexpr size_t kBytes =
+      sizeof(wire::KernelCounter) * wire::kMaxKernels;
+
+  Counters() : fd_(memfd_create("reprise-counters", MFD_CLOEXEC)) {
+    if (fd_ < 0 || ftruncate(fd_, kBytes) != 0) return;
+    void* mapping = mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, fd_, 0);
+    if (mapping != MAP_FAILED)
+      counters_ = static_cast<const wire::KernelCounter*>(mapping);
+  }
+  ~Counters() {
+    if (counters_ != nullptr)
+      munmap(const_cast<wire::KernelCounter*>(counters_), kBytes);
+    if (fd_ >= 0) close(fd_);
+  }
+  Counters(const Counters&) = delete;
+  Counters& operator=(const Counters&) = delete;
+
+  bool ok() const { return counters_ != nullptr; }
+  int fd() const { return fd_; }
+  wire::KernelCounter operator[](uint32_t kernel) const {
+    return counters_[kernel];
+  }
+
+ private:
+  const int fd_;
+  const wire::KernelCounter* counters_ = nullptr;
+};
+
+class DriverConnection {
+ public:
+  DriverConnection(int fd, const DriverConnectionOptions& options)
+      : fd_(fd), options_(options) {}
+
+  void Serve() {
+    wire::MessageHeader header;
+    while (ReceiveAll(fd_, &header, sizeof(header))) {
+      if (header.bytes > wire::kMaxImageBytes + sizeof(wire::ModuleNotice))
+        break;
+      std::string bytes(header.bytes, '\0');
+      if (!ReceiveAll(fd_, bytes.data(), bytes.size())) break;
+      Payload payload(std::move(bytes));
+      if (!Handle(header.type, payload)) break;
+    }
+    CountLaunches();
+  }
+
+ private:
+  struct Kernel {
+    v1::CompiledKernelInfo info;
+    uint64_t module = 0;
+    LaunchTicket ticket;
+    uint64_t asked = 0;  // launches that the ledger has counted
+  };
+
+  bool Handle(uint32_t type, Payload& payload);
+  bool Hello(Payload& payload);
+  bool AddKernel(Payload& payload);
+  bool AddModule(Payload& payload);
+  bool Begin(Payload& payload);
+  bool Prologue(Payload& payload);
+  bool Filled(Payload& payload);
+  bool Epilogue(Payload& payload);
+  bool Abandon(Payload& payload);
+  bool Problem(Payload& payload);
+
+  std::optional<std::vector<LiveRange>> TakeRanges(
+      const wire::PrologueRequest& request, Payload& payload);
+  void FindSource(CapturedLaunch* captured);
+  std::string VariableNames(const CapturedLaunch& captured) const;
+  uint32_t Refuse(const std::string& why);
+  void CountLaunches();
+
+  template <typename T>
+  bool Reply(uint32_t type, const T& body, const std::string& more = "",
+             int descriptor = -1) {
+    return SendAll(fd_, MessageBytes<wire::MessageHeader>(type, body, more),
+                   descriptor);
+  }
+
+  const int fd_;
+  const DriverConnectionOptions& options_;
+  std::unique_ptr<Counters> counters_;  // null before Hello
+  std::map<uint32_t, Kernel> kernels_;
+  std::map<uint64_t, std::shared_ptr<const std::string>> modules_;
+  std::unique_ptr<CapturedLaunch> current_;
+  std::set<std::string> said_;
+};
+
+bool DriverConnection::Handle(uint32_t type, Payload& payload) {
+  if (type == wire::kHello) return Hello(payload);
+  if (counters_ == nullptr) return false;
+  switch (type) {
+    case wire::kKernel:
+      return AddKernel(payload);
+    case wire::kModule:
+      return AddModule(payload);
+    case wire::kBegin:
+      return Begin(payload);
+    case wire::kPrologue:
+      return Prologue(payload);
+    case wire::kFilled:
+      return Filled(payload);
+    case wire::kEpilogue:
+      return Epilogue(payload);
+    case wire::kAbandon:
+      return Abandon(payload);
+    case wire::kProblem:
+      return Problem(payload);
+    default:
+      return false;
+  }
+}
+
+bool DriverConnection::Hello(Payload& payload) {
+  wire::HelloRequest request;
+  if (!payload.Take(&request) || counters_ != nullptr) return false;
+  wire::HelloReply reply;
+  if (request.version != wire::kProtocolVersion)
+    return Reply(wire::kHello, reply);  // the library says what is wrong
+  auto counters = std::make_unique<Counters>();
+  if (!counters->ok()) return false;
+  counters_ = std::move(counters);
+  options_.on_hello();
+  reply.flags = options_.flags;
+  reply.arena_base = options_.arena_base;
+  reply.arena_stride = options_.arena_stride;
+  return Reply(wire::kHello, reply, "", counters_->fd());
+}
+
+bool DriverConnection::AddKernel(Payload& payload) {
+  wire::KernelRequest request;
+  if (!payload.Take(&request) || request.kernel >= wire::kMaxKernels ||
+      request.parameter_count > wire::kMaxParameters ||
+      kernels_.count(request.kernel) > 0)
+    return false;
+  Kernel kernel;
+  kernel.module = request.module;
+  kernel.info.set_static_shared_bytes(request.static_shared_bytes);
+  kernel.info.set_max_threads_per_block(request.max_threads_per_block);
+  for (uint32_t i = 0; i < request.parameter_count; ++i) {
+    wire::Parameter parameter;
+    if (!payload.Take(&parameter)) return false;
+    kernel.info.add_parameter_offsets(parameter.offset);
+    kernel.info.add_parameter_bytes(parameter.bytes);
+  }
+  kernel.info.set_symbol(payload.TakeRest());
+  if (kernel.info.symbol().size() > wire::kMaxNameBytes) return false;
+  // Modules are numbered as they are loaded: alike in processes that do the
+  // same.
+  kernel.ticket = options_.ledger->Meet(
+      kernel.info.symbol(), absl::StrCat("module ", request.module));
+  wire::KernelReply reply;
+  reply.wanted = kernel.ticket.record ? 1 : 0;
+  kernels_.emplace(request.kernel, std::move(kernel));
+  return Reply(wire::kKernel, reply);
+}
+
+bool DriverConnection::AddModule(Payload& payload) {
+  wire::ModuleNotice notice;
+  if (!payload.Take(&notice)) return false;
+  auto image = std::make_shared<const std::string>(payload.TakeRest());
+  if (image->size() != notice.image_bytes) return false;
+  modules_[notice.module] = std::move(image);
+  return true;
+}
+
+bool DriverConnection::Begin(Payload& payload) {
+  wire::BeginRequest request;
+  if (!payload.Take(&request)) return false;
+  const auto kernel = kernels_.find(request.kernel);
+  std::string arguments = payload.TakeRest();
+  if (kernel == kernels_.end() || arguments.size() != request.argument_bytes ||
+      arguments.size() > wire::kMaxArgumentBytes)
+    return false;
+  const v1::LaunchConfig launch = ToLaunch(request);
+  const LaunchTicket ticket =
+      options_.ledger->BeginKnown(kernel->second.ticket.kernel, launch);
+  ++kernel->second.asked;
+  wire::BeginReply reply;
+  if (!ticket.record) {
+    reply.verdict =
+        options_.ledger->IsDone(ticket.kernel) ? wire::kNever : wire::kPass;
+    return Reply(wire::kBegin, reply);
+  }
+  const auto module = modules_.find(kernel->second.module);
+  current_ = std::make_unique<CapturedLaunch>();
+  current_->ticket = ticket;
+  current_->device = request.device;
+  current_->kernel = kernel->second.info;
+  current_->launch = launch;
+  current_->arguments = std::move(arguments);
+  if (module == modules_.end()) {
+    Refuse("the driver recorder does not know its machine code");
+    reply.verdict = wire::kNever;
+    return Reply(wire::kBegin, reply);
+  }
+  current_->machine_code = module->second;
+  FindSource(current_.get());
+  const std::string names = VariableNames(*current_);
+  reply.verdict = wire::kRecord;
+  reply.name_bytes = static_cast<uint32_t>(names.size());
+  return Reply(wire::kBegin, reply, names);
+}
+
+// Without source the unit holds machine code only.
+void DriverConnection::FindSource(CapturedLaunch* captured) {
+  const std::string& symbol = captured->kernel.symbol();
+  const absl::StatusOr<std::shared_ptr<const Program>> program =
+      options_.catalog->Find(*captured->machine_code, {}, symbol);
+  absl::Status status = program.status();
+  if (program.ok()) status = (*program)->FindSourceKernel(symbol).status();
+  if (status.ok()) {
+    captured->program = *program;
+    return;
+  }
+  captured->no_source = std::string(status.message());
+}
+
+std::string DriverConnection::VariableNames(
+    const CapturedLaunch& captured) const {
+  std::string names;
+  if (captured.program == nullptr) return names;
+  for (const std::string& name : captured.program->SourceVariables()) {
+    names += name;
+    names += '\0';
+  }
+  return names;
+}
+
+std::optional<std::vector<LiveRange>> DriverConnection::TakeRanges(
+    const wire::PrologueRequest& request, Payload& payload) {
+  if (request.range_count > wire::kMaxRanges) return std::nullopt;
+  std::vector<wire::LiveRange> sent(request.range_count);
+  for (wire::LiveRange& range : sent)
+    if (!payload.Take(&range)) return std::nullopt;
+  const std::string symbols = payload.TakeRest();
+  if (symbols.size() != request.symbol_bytes ||
+      (!symbols.empty() && symbols.back() != '\0'))
+    return std::nullopt;
+  std::vector<LiveRange> ranges;
+  for (const wire::LiveRange& range : sent) {
+    LiveRange live;
+    live.address = range.address;
+    live.bytes = range.bytes;
+    if (!v1::MemoryOrigin_IsValid(static_cast<int>(range.origin)))
+      return std::nullopt;
+    live.origin = static_cast<v1::MemoryOrigin>(range.origin);
+    if (range.symbol_offset < symbols.size())
+      live.symbol = symbols.c_str() + range.symbol_offset;
+    ranges.push_back(std::move(live));
+  }
+  return ranges;
+}
+
+uint32_t DriverConnection::Refuse(const std::string& why) {
+  std::fprintf(stderr, "reprise: %s is not recorded: %s\n",
+               current_->kernel.symbol().c_str(), why.c_str());
+  options_.ledger->NoteProblem(current_->ticket, why);
+  current_.reset();
+  return wire::kRefuse;
+}
+
+bool DriverConnection::Prologue(Payload& payload) {
+  wire::PrologueRequest request;
+  if (!payload.Take(&request) || current_ == nullptr) return false;
+  const std::optional<std::vector<LiveRange>> ranges =
+      TakeRanges(request, payload);
+  if (!ranges.has_value()) return false;
+  wire::PrologueReply reply;
+  absl::StatusOr<std::unique_ptr<CapturedMemory>> memory =
+      CapturedMemory::Create(*ranges);
+  if (!memory.ok()) {
+    reply.verdict = Refuse(std::string(memory.status().message()));
+    return Reply(wire::kPrologue, reply);
+  }
+  if ((*memory)->image_bytes() != request.image_bytes) return false;
+  current_->memory = *std::move(memory);
+  reply.verdict = wire::kRecord;
+  return Reply(wire::kPrologue, reply, "", current_->memory->fd());
+}
+
+bool DriverConnection::Filled(Payload& payload) {
+  wire::FilledRequest request;
+  if (!payload.Take(&request) || current_ == nullptr ||
+      current_->memory == nullptr)
+    return false;
+  current_->memory->CloseDescriptor();
+  wire::FilledReply reply;
+  reply.verdict = wire::kRecord;
+  return Reply(wire::kFilled, reply);
+}
+
+bool DriverConnection::Epilogue(Payload& payload) {
+  wire::EpilogueNotice notice;
+  if (!payload.Take(&notice) || current_ == nullptr ||
+      current_->memory == nullptr)
+    return false;
+  if (notice.error != 0) {
+    Refuse(absl::StrCat("the kernel failed by itself (CUDA error ",
+                        notice.error, ")"));
+    return true;
+  }
+  if (!current_->memory->CompleteEpilogue(payload.TakeRest()).ok())
+    return false;
+  current_->duration = absl::Nanoseconds(notice.duration_ns);
+  options_.ledger->NoteCaptured(current_->ticket);
+  options_.captures->Add(std::move(*current_));
+  current_.reset();
+  return true;
+}
+
+bool DriverConnection::Abandon(Payload& payload) {
+  wire::AbandonNotice notice;
+  if (!payload.Take(&notice)) return false;
+  const std::string why = payload.TakeRest();
+  if (current_ != nullptr) Refuse(why);
+  return true;
+}
+
+bool DriverConnection::Problem(Payload& payload) {
+  const std::string text = payload.TakeRest();
+  if (said_.insert(text).second)
+    std::fprintf(stderr, "reprise: %s\n", text.c_str());
+  return true;
+}
+
+void DriverConnection::CountLaunches() {
+  if (counters_ == nullptr) return;
+  for (const auto& [index, kernel] : kernels_) {
+    const wire::KernelCounter counter = (*counters_)[index];
+    options_.ledger->AddLaunches(
+        kernel.ticket.kernel,
+        counter.launches > kernel.asked ? counter.launches - kernel.asked : 0,
+        absl::Nanoseconds(static_cast<int64_t>(counter.total_ns)));
+  }
+}
+
+}  // namespace
+
+void ServeDriverConnection(int fd, const DriverConnectionOptions& options) {
+  DriverConnection(fd, options).Serve();
+}
+
+}  // namespace reprise

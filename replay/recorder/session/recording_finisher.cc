@@ -1,0 +1,254 @@
+#include "replay/recorder/session/recording_finisher.h"
+
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "replay/base/log.h"
+#include "replay/base/sha256.h"
+#include "replay/base/status_macros.h"
+#include "replay/recorder/session/kernel_symbols.h"
+#include "replay/recorder/session/unit_description.h"
+
+namespace reprise {
+namespace {
+
+v1::CompileTarget InstrumentedTarget(v1::CompileTarget target) {
+  return target == v1::COMPILE_TARGET_CPU
+             ? v1::COMPILE_TARGET_CPU_INSTRUMENTED
+             : v1::COMPILE_TARGET_CUBIN_INSTRUMENTED;
+}
+
+// Everything live as it is, all of it to be restored and compared.
+std::vector<ImageRange> WholeImage(const CapturedMemory& memory) {
+  std::vector<ImageRange> image;
+  for (const auto& [address, live] : memory.live()) {
+    ImageRange range;
+    range.address = address;
+    range.bytes = live.bytes;
+    range.origin = live.origin;
+    range.symbol = live.symbol;
+    range.writes.Add(0, live.bytes);
+    image.push_back(std::move(range));
+  }
+  return image;
+}
+
+std::string InstanceHash(const CapturedLaunch& captured,
+                         const std::vector<ImageRange>& image) {
+  FieldHasher hasher;
+  for (const ImageRange& range : image) {
+    hasher.U64(range.address)
+        .Bytes(captured.memory->Prologue(range.address, range.bytes));
+  }
+  return hasher.Finish();
+}
+
+}  // namespace
+
+// What a run of the kernel's IR was seen to do.
+struct RecordingFinisher::Observation {
+  bool made = false;
+  AccessSets accesses;
+  v1::AccessReport report;
+  std::set<uint64_t> whole;  // variables that the code has, by address
+};
+
+RecordingFinisher::RecordingFinisher(Options options, Device* device,
+                                     UnitStore* store, LaunchLedger* ledger)
+    : options_(std::move(options)),
+      device_(device),
+      store_(store),
+      ledger_(ledger),
+      builder_(store) {}
+
+absl::Status RecordingFinisher::Finish(const CapturedLaunch& captured) {
+  v1::CompiledKernelInfo kernel = captured.kernel;
+  if (captured.program != nullptr) {
+    ASSIGN_OR_RETURN(
+        const v1::CompiledKernelInfo* known,
+        captured.program->FindSourceKernel(captured.kernel.symbol()));
+    kernel = *known;
+  }
+  Observation observation;
+  bool deterministic = false;
+  {
+    ASSIGN_OR_RETURN(const std::unique_ptr<ResidentUnit> resident,
+                     LoadWhole(captured, kernel));
+    if (captured.program != nullptr) {
+      ASSIGN_OR_RETURN(observation, Observe(captured, kernel, *resident));
+    }
+    deterministic = IsDeterministic(captured, *resident);
+  }
+  ASSIGN_OR_RETURN(std::vector<ImageRange> image,
+                   CutMemory(captured, observation));
+  uint64_t bytes = 0;
+  RecordedInstance instance;
+  for (const ImageRange& range : image) {
+    bytes += range.bytes;
+    instance.ranges.emplace_back(range.address, range.bytes);
+  }
+  if (bytes > options_.max_unit_bytes) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("its memory image has ", bytes, " bytes, allowed are ",
+                     options_.max_unit_bytes, " (--max-bytes)"));
+  }
+  instance.memory_hash = InstanceHash(captured, image);
+  LaunchFacts facts = FactsOf(captured, kernel, std::move(image));
+  if (observation.made) facts.accesses = &observation.report;
+  ASSIGN_OR_RETURN(v1::Unit unit, builder_.Build(facts));
+  unit.set_deterministic(deterministic);
+  *unit.mutable_provenance() = Describe(captured);
+  ledger_->AddUnit(captured.ticket, std::move(unit), std::move(instance));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ResidentUnit>> RecordingFinisher::LoadWhole(
+    const CapturedLaunch& captured, const v1::CompiledKernelInfo& kernel) {
+  LaunchFacts facts = FactsOf(captured, kernel, WholeImage(*captured.memory));
+  // The unit serves this load only; sources would be stored for nothing.
+  facts.program = nullptr;
+  ASSIGN_OR_RETURN(v1::Unit unit, builder_.Build(facts));
+  *unit.mutable_provenance() = Describe(captured);
+  const std::shared_ptr<const ChunkStore> chunks(std::shared_ptr<void>(),
+                                                 &store_->chunks());
+  return device_->Load(UnitReader("capture", std::move(unit), chunks));
+}
+
+absl::StatusOr<RecordingFinisher::Observation> RecordingFinisher::Observe(
+    const CapturedLaunch& captured, const v1::CompiledKernelInfo& kernel,
+    ResidentUnit& resident) {
+  ASSIGN_OR_RETURN(
+      const v1::CompileReply code,
+      captured.program->CompileKernel(
+          kernel.symbol(), InstrumentedTarget(device_->compile_target())));
+  if (code.kind() != v1::OUTCOME_KIND_OK) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("its accesses cannot be observed: ", code.diagnostics()));
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<LoadedKernel> loaded,
+                   resident.LoadKernel(code, kernel.symbol()));
+  RETURN_IF_ERROR(resident.Restore());
+  LaunchOptions launch;
+  launch.launch = captured.launch;
+  launch.timeout = options_.launch_timeout;
+  launch.instrumented = true;
+  ASSIGN_OR_RETURN(LaunchReport report, resident.Launch(*loaded, launch));
+  if (report.kind != v1::OUTCOME_KIND_OK) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "an observed run of it ended badly: ", report.diagnostics));
+  }
+  if (!code.diagnostics().empty())
+    LOG_WARNING("{}: {}", kernel.symbol(), code.diagnostics());
+  Observation observation;
+  observation.made = true;
+  observation.accesses = AccessSets::FromReport(report.accesses);
+  observation.report = std::move(report.accesses);
+  std::set<std::string> symbols;
+  for (const v1::ModuleGlobal& global : code.globals())
+    symbols.insert(NormalizedSymbol(global.symbol()));
+  for (const auto& [address, live] : captured.memory->live()) {
+    if (!live.symbol.empty() &&
+        symbols.count(NormalizedSymbol(live.symbol)) > 0)
+      observation.whole.insert(address);
+  }
+  return observation;
+}
+
+// False too where the device does not run the application's machine code.
+bool RecordingFinisher::IsDeterministic(const CapturedLaunch& captured,
+                                        ResidentUnit& resident) {
+  const absl::StatusOr<std::unique_ptr<LoadedKernel>> own =
+      resident.LoadApplicationKernel();
+  if (!own.ok()) {
+    LOG_DEBUG("{}: {}", captured.kernel.symbol(),
+              std::string(own.status().message()));
+    return false;
+  }
+  LaunchOptions launch;
+  launch.launch = captured.launch;
+  launch.timeout = options_.launch_timeout;
+  if (!resident.Restore().ok()) return false;
+  const absl::StatusOr<LaunchReport> report = resident.Launch(**own, launch);
+  if (!report.ok() || report->kind != v1::OUTCOME_KIND_OK) {
+    LOG_WARNING("{}: the application's own code does not replay: {}",
+                captured.kernel.symbol(),
+                report.ok() ? report->diagnostics
+                            : std::string(report.status().message()));
+    return false;
+  }
+  const absl::StatusOr<Verdict> verdict = resident.Verify(v1::Tolerance());
+  return verdict.ok() && verdict->equal;
+}
+
+absl::StatusOr<std::vector<ImageRange>> RecordingFinisher::CutMemory(
+    const CapturedLaunch& captured, Observation& observation) {
+  AccessSets& accesses = observation.accesses;
+  const IntervalSet changed = captured.memory->Differences();
+  if (!observation.made) {
+    if (changed.empty()) {
+      return absl::FailedPreconditionError(
+          "it changed no memory, and without its source there is no other way "
+          "to tell what it writes");
+    }
+    std::vector<ImageRange> image = WholeImage(*captured.memory);
+    for (ImageRange& range : image) {
+      range.writes = IntervalSet();
+      IntervalSet own;
+      own.Add(range.address, range.address + range.bytes);
+      for (const Interval& part : changed.Intersect(own).intervals())
+        range.writes.Add(part.begin - range.address, part.end - range.address);
+    }
+    return image;
+  }
+  const IntervalSet unseen = changed.Subtract(accesses.writes);
+  if (!unseen.empty()) {
+    LOG_WARNING(
+        "{}: {} bytes changed that an observed run did not write; they count "
+        "as read and written",
+        captured.kernel.symbol(), unseen.bytes());
+    accesses.reads = accesses.reads.Union(unseen);
+    accesses.writes = accesses.writes.Union(unseen);
+    accesses.reads_before_write = accesses.reads_before_write.Union(unseen);
+  }
+  if (accesses.writes.empty())
+    return absl::FailedPreconditionError("it wrote nothing");
+  return CutImage(captured.memory->live(), accesses, observation.report.types(),
+                  observation.whole);
+}
+
+LaunchFacts RecordingFinisher::FactsOf(const CapturedLaunch& captured,
+                                       const v1::CompiledKernelInfo& kernel,
+                                       std::vector<ImageRange> image) const {
+  LaunchFacts facts;
+  facts.program = captured.program;
+  facts.kernel = &kernel;
+  facts.launch = captured.launch;
+  facts.arguments = captured.arguments;
+  facts.architecture = captured.program != nullptr
+                           ? captured.program->architecture()
+                           : device_->facts().architecture;
+  facts.machine_code = *captured.machine_code;
+  facts.image = std::move(image);
+  const CapturedMemory* memory = captured.memory.get();
+  facts.prologue = [memory](uint64_t address, uint64_t bytes) {
+    return memory->Prologue(address, bytes);
+  };
+  facts.epilogue = [memory](uint64_t address, uint64_t bytes) {
+    return memory->Epilogue(address, bytes);
+  };
+  return facts;
+}
+
+v1::Provenance RecordingFinisher::Describe(
+    const CapturedLaunch& captured) const {
+  v1::Provenance provenance =
+      DescribeRecording(options_.command, captured.duration);
+  provenance.set_device(device_->facts().kind);
+  provenance.set_device_name(device_->facts().name);
+  return provenance;
+}
+
+}  // namespace reprise

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Records the applications of tests/apps on this machine's GPU and replays every unit there.
+
+  record_on_gpu.py --reprise FILE [--work DIR] [--json FILE] [--log FILE] [--jobs N] [--cudart static|shared]
+                   [--built DIR] [NAME...]
+
+Each application is built by nvcc through `reprise cc` (or taken from DIR with --built, with its build registry in
+DIR/home), run natively, and run under the recorder: output and exit code must be the same. Every unit is then replayed
+from the application's own machine code and from its unmodified IR, and both must give the recorded epilogue. --json keeps
+the shares in a file like docs/benchmarks/h200-record.json. Exits 0 when every application records and every unit replays.
+Needs a CUDA toolkit and a GPU.
+"""
+
+import argparse
+import concurrent.futures
+import datetime
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+APPS = ROOT / "tests/apps"
+TIMEOUT_S = 120
+
+
+def read_apps():
+    apps = []
+    for line in (APPS / "apps.tsv").read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            name, _, _, small, kernels, _ = line.split("\t")
+            apps.append({"name": name, "small": small.split(), "kernels": kernels})
+    return apps
+
+
+def run(command, environment=None, timeout_s=TIMEOUT_S):
+    """Returns (exit code, standard output, standard error, seconds)."""
+    begin = time.monotonic()
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout_s, env=environment,
+                              encoding="utf-8", errors="replace")
+        return done.returncode, done.stdout, done.stderr, time.monotonic() - begin
+    except subprocess.TimeoutExpired:
+        return 124, "", f"stopped after {timeout_s} s", time.monotonic() - begin
+
+
+def without_times(text):
+    """Programs may print how long something took."""
+    return re.sub(r"[0-9.]+ ?(ms|us|s|GB/s|GFLOP/s)\b", "TIME", text)
+
+
+class Recording:
+    def __init__(self, options):
+        self.options = options
+        self.work = pathlib.Path(options.work).resolve()
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.programs = pathlib.Path(options.built).resolve() if options.built else self.work / "apps"
+        home = self.programs / "home" if options.built else self.work / "home"
+        self.environment = dict(os.environ, REPRISE_HOME=str(home), REPRISE_LOG="warning")
+        self.log = open(options.log, "w", encoding="utf-8") if options.log else None
+
+    def note(self, title, *texts):
+        if self.log:
+            self.log.write("=== " + title + "\n" + "\n".join(text.rstrip() for text in texts if text.strip()) + "\n")
+            self.log.flush()
+
+    def build(self, names):
+        command = ["bash", str(APPS / "build.sh"), "--compiler", "nvcc", "--cudart", self.options.cudart, "--out",
+                   str(self.programs), "--launcher", f"{self.options.reprise} cc", "--jobs", str(self.options.jobs)]
+        code, out, err, seconds = run(command + names, self.environment, 1800)
+        self.note(f"build (exit code {code}, {seconds:.0f} s)", out, err)
+        print(f"built in {seconds:.0f} s, exit code {code}", flush=True)
+
+    def record(self, app):
+        program = [str(self.programs / app["name"])] + app["small"]
+        native = run(program)
+        store = self.work / "units" / app["name"]
+        recorded = run([self.options.reprise, "record", "--device", "cuda:0", "--store", str(store), "--kernel",
+                        app["kernels"], "--count", "2", "--"] + program, self.environment)
+        self.note(f"record {app['name']} (exit code {recorded[0]}, native {native[0]})", recorded[1], recorded[2])
+        same = native[0] == recorded[0] and without_times(native[1]) == without_times(recorded[1])
+        code, out, _, _ = run([self.options.reprise, "units", "--store", str(store), "--json"], self.environment)
+        try:
+            units = [unit["id"] for unit in json.loads(out)["units"]]
+        except (ValueError, KeyError):
+            units = []
+        problem = "" if same else f"exit {recorded[0]}, native {native[0]}: {recorded[2].strip()[-160:]}"
+        return units, problem, recorded[2]
+
+    def replay(self, app, unit):
+        code, out, err, _ = run([self.options.reprise, "replay", unit, "--device", "cuda:0", "--store",
+                                 str(self.work / "units" / app["name"]), "--pipeline", "default<O3>", "--iterations", "4",
+                                 "--json"], self.environment)
+        self.note(f"replay {app['name']} {unit} (exit code {code})", out, err)
+        try:
+            report = json.loads(out)
+        except ValueError:
+            return {"own": "failed", "ir": "failed", "problem": err.strip()[-200:]}
+        own = "exact" if report["matches_epilogue"] else report["verdict"]
+        ir = report.get("outcome", "none")
+        return {"own": own, "ir": ir, "problem": report.get("diagnostics", "")[-200:] if ir != "OK" else ""}
+
+    def run_one(self, app):
+        units, problem, messages = self.record(app)
+        replays = [self.replay(app, unit) for unit in units]
+        return {"app": app["name"], "units": units, "problem": problem, "messages": messages, "replays": replays}
+
+    def run_all(self, apps):
+        if not self.options.built:
+            self.build([app["name"] for app in apps])
+        results = []
+        with concurrent.futures.ThreadPoolExecutor(self.options.at_once) as pool:
+            for result in pool.map(self.run_one, apps):
+                results.append(result)
+                self.show(result)
+        return self.summarize(results)
+
+    def show(self, result):
+        own = ",".join(replay["own"] for replay in result["replays"]) or "-"
+        ir = ",".join(replay["ir"] for replay in result["replays"]) or "-"
+        print(f"{result['app']:22} {len(result['units'])} units, own code {own}, IR {ir}"
+              f"{'  ' + result['problem'] if result['problem'] else ''}", flush=True)
+        if not result["units"]:
+            print("    " + result["messages"].strip()[-400:].replace("\n", "\n    "), flush=True)
+        for replay in result["replays"]:
+            if replay["problem"]:
+                print("    " + replay["problem"].replace("\n", "\n    "), flush=True)
+
+    def summarize(self, results):
+        recorded = [r for r in results if r["units"] and not r["problem"]]
+        replays = [replay for r in results for replay in r["replays"]]
+        own = [replay for replay in replays if replay["own"] in ("exact", "within tolerance")]
+        exact = [replay for replay in replays if replay["own"] == "exact"]
+        ir = [replay for replay in replays if replay["ir"] == "OK"]
+        print(f"{len(recorded)} of {len(results)} applications recorded; {len(replays)} units: {len(own)} replay from "
+              f"their own code ({len(exact)} bit for bit), {len(ir)} from their IR", flush=True)
+        if self.options.json:
+            self.write_json(results, recorded, replays, own, ir)
+        return 0 if len(recorded) == len(results) and len(own) == len(ir) == len(replays) else 1
+
+    def write_json(self, results, recorded, replays, own, ir):
+        _, gpu, _, _ = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
+        shared = {"environment": f"{gpu.strip()} (GPU, driver); nvcc -cudart {self.options.cudart}",
+                  "command": "python3 tests/benchmarks/record_on_gpu.py --reprise build/release/bin/reprise --json "
+                             "docs/benchmarks/h200-record.json",
+                  "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat()}
+        both = [replay for replay in replays if replay in own and replay in ir]
+        measured = [
+            {"metric": "cuda.apps_recorded_share", "value": round(len(recorded) / max(1, len(results)), 4), "unit": "share",
+             "target": "1.0"},
+            {"metric": "cuda.units_exact_share", "value": round(len(both) / max(1, len(replays)), 4), "unit": "share",
+             "target": "1.0"},
+            {"metric": "cuda.units_replayed", "value": len(replays), "unit": "units", "target": ""}]
+        path = pathlib.Path(self.options.json)
+        entries = {entry["metric"]: entry for entry in json.loads(path.read_text())} if path.exists() else {}
+        for entry in measured:
+            entries[entry["metric"]] = entry | shared
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps([entry for _, entry in sorted(entries.items())], indent=2) + "\n", encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--reprise", required=True, help="the program to test")
+    parser.add_argument("--work", default=str(ROOT / "build/record-gpu"), help="where to work (default %(default)s)")
+    parser.add_argument("--json", help="where to write the shares")
+    parser.add_argument("--log", help="where to write every program's output")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="builds at a time")
+    parser.add_argument("--at-once", type=int, default=4, help="applications recorded at a time")
+    parser.add_argument("--cudart", choices=["static", "shared"], default="static", help="CUDA runtime of the programs")
+    parser.add_argument("--built", help="programs that were built elsewhere, with their registry in home/")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="applications (default: all)")
+    options = parser.parse_args()
+    options.reprise = str(pathlib.Path(options.reprise).resolve())
+    apps = read_apps()
+    unknown = [name for name in options.names if name not in [app["name"] for app in apps]]
+    if unknown:
+        parser.error(f"unknown application {unknown[0]}; apps.tsv has: {' '.join(app['name'] for app in apps)}")
+    return Recording(options).run_all([app for app in apps if not options.names or app["name"] in options.names])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
