@@ -1,0 +1,384 @@
+// A launch on its way from the driver protocol to a unit. The test plays the
+// library inside the application; the cpu device plays the GPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "replay/base/file_util.h"
+#include "replay/compiler/compile_pool.h"
+#include "replay/device/cpu/cpu_device.h"
+#include "replay/recorder/cc/device_images.h"
+#include "replay/recorder/driver/protocol.h"
+#include "replay/recorder/session/driver_connection.h"
+#include "replay/recorder/session/recording_finisher.h"
+#include "replay/unit/interval_set.h"
+#include "replay/unit/unit_store.h"
+#include "tests/replay/recorder/recorded_app.h"
+
+namespace reprise {
+namespace {
+
+namespace wire = driver_wire;
+using ::testing::HasSubstr;
+
+constexpr uint64_t kArena = 0x200000000000;
+constexpr char kScale[] = "_Z5ScalePffi";
+
+template <typename T>
+std::string Bytes(const T& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof(value)};
+}
+
+// The device code of the test program, as the application would load it.
+class Program {
+ public:
+  Program() {
+    auto directory = TemporaryDirectory::Create("capture");
+    EXPECT_TRUE(directory.ok());
+    directory_ = std::make_unique<TemporaryDirectory>(*std::move(directory));
+    setenv("REPRISE_HOME", (directory_->path() + "/home").c_str(), 1);
+    const auto built = testing::Shell(
+        directory_->path(),
+        *SelfExecutable() + " cc " + testing::ClangCuda() + " -O2 -c " +
+            testing::SourceDirectory() +
+            "/tests/replay/recorder/programs/behaviours.cu -o app.o");
+    EXPECT_EQ(built.exit_code(), 0) << built.err;
+    const std::string path = directory_->path() + "/app.o";
+    object_ = *ReadFile(path);
+    const auto images = FindDeviceImages(object_, path, &storage_);
+    EXPECT_TRUE(images.ok());
+    image_ = std::string(images->front().bytes);
+  }
+  const std::string& image() const { return image_; }
+  std::string path(const std::string& name) const {
+    return directory_->path() + "/" + name;
+  }
+
+ private:
+  std::unique_ptr<TemporaryDirectory> directory_;
+  std::string object_;
+  std::deque<std::string> storage_;
+  std::string image_;
+};
+
+class CaptureTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { program_ = new Program(); }
+  static void TearDownTestSuite() {
+    delete program_;
+    program_ = nullptr;
+  }
+
+  void SetUp() override {
+    auto directory = TemporaryDirectory::Create("store");
+    ASSERT_TRUE(directory.ok());
+    directory_ = std::make_unique<TemporaryDirectory>(*std::move(directory));
+    store_ = *UnitStore::Open({.directory = directory_->path()});
+    pool_ = *CompilePool::Create({});
+    ProgramCatalog::Options catalog;
+    catalog.cuda_home = testing::CudaHome();
+    catalog.host_code = false;
+    catalog_ = *ProgramCatalog::Create(catalog, pool_.get());
+    ledger_ = *LaunchLedger::Create({true, "", 0, 1});
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    app_ = ends[0];
+    parent_ = ends[1];
+    options_.arena_base = kArena;
+    options_.arena_stride = uint64_t{1} << 40;
+    options_.catalog = catalog_.get();
+    options_.ledger = ledger_.get();
+    options_.captures = &captures_;
+    options_.on_hello = [] {};
+    server_ = std::thread([this] { ServeDriverConnection(parent_, options_); });
+  }
+
+  void TearDown() override {
+    HangUp();
+    close(parent_);
+  }
+
+  void HangUp() {
+    if (app_ >= 0) close(app_);
+    app_ = -1;
+    if (server_.joinable()) server_.join();
+  }
+
+  void Send(uint32_t type, const std::string& payload) {
+    const wire::MessageHeader header{type, 0, payload.size()};
+    const std::string bytes = Bytes(header) + payload;
+    (void)send(app_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+
+  // What follows the struct is in `more`, a descriptor in `fd`.
+  template <typename T>
+  T Receive(uint32_t type, std::string* more = nullptr, int* fd = nullptr) {
+    wire::MessageHeader header;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    iovec piece{&header, sizeof(header)};
+    msghdr message{};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    EXPECT_EQ(recvmsg(app_, &message, MSG_WAITALL),
+              static_cast<ssize_t>(sizeof(header)));
+    EXPECT_EQ(header.type, type);
+    const cmsghdr* part = CMSG_FIRSTHDR(&message);
+    if (fd != nullptr && part != nullptr)
+      std::memcpy(fd, CMSG_DATA(part), sizeof(*fd));
+    T body;
+    EXPECT_EQ(recv(app_, &body, sizeof(body), MSG_WAITALL),
+              static_cast<ssize_t>(sizeof(body)));
+    std::string rest(header.bytes - sizeof(body), '\0');
+    if (!rest.empty()) recv(app_, rest.data(), rest.size(), MSG_WAITALL);
+    if (more != nullptr) *more = std::move(rest);
+    return body;
+  }
+
+  void Hello() {
+    Send(wire::kHello, Bytes(wire::HelloRequest()) + "/bin/app");
+    const auto reply =
+        Receive<wire::HelloReply>(wire::kHello, nullptr, &counters_fd_);
+    EXPECT_EQ(reply.arena_base, kArena);
+    ASSERT_GE(counters_fd_, 0);
+    void* mapping =
+        mmap(nullptr, sizeof(wire::KernelCounter) * wire::kMaxKernels,
+             PROT_READ | PROT_WRITE, MAP_SHARED, counters_fd_, 0);
+    ASSERT_NE(mapping, MAP_FAILED);
+    counters_ = static_cast<wire::KernelCounter*>(mapping);
+  }
+
+  wire::KernelReply AddKernel(const std::string& name) {
+    wire::KernelRequest request;
+    request.parameter_count = 3;
+    request.module = 1;
+    Send(wire::kKernel, Bytes(request) + Bytes(wire::Parameter{0, 8}) +
+                            Bytes(wire::Parameter{8, 4}) +
+                            Bytes(wire::Parameter{12, 4}) + name);
+    return Receive<wire::KernelReply>(wire::kKernel);
+  }
+
+  void AddModule(const std::string& image) {
+    Send(wire::kModule, Bytes(wire::ModuleNotice{1, image.size()}) + image);
+  }
+
+  wire::BeginReply Begin(std::string* names) {
+    wire::BeginRequest request;
+    request.grid[0] = request.grid[1] = request.grid[2] = 1;
+    request.block[0] = 256;
+    request.block[1] = request.block[2] = 1;
+    const std::string arguments =
+        Bytes(uint64_t{kArena}) + Bytes(2.0f) + Bytes(int32_t{100});
+    request.argument_bytes = static_cast<uint32_t>(arguments.size());
+    Send(wire::kBegin, Bytes(request) + arguments);
+    return Receive<wire::BeginReply>(wire::kBegin, names);
+  }
+
+  // Two allocations, the first with 100 floats that the launch doubles.
+  void Record() {
+    const std::vector<wire::LiveRange> ranges = {
+        {kArena, 400, wire::kOriginDevice},
+        {kArena + 4096, 70000, wire::kOriginDevice}};
+    wire::PrologueRequest request;
+    request.range_count = 2;
+    request.image_bytes = 4096 + 73728;
+    Send(wire::kPrologue, Bytes(request) + Bytes(ranges[0]) + Bytes(ranges[1]));
+    int fd = -1;
+    const auto reply =
+        Receive<wire::PrologueReply>(wire::kPrologue, nullptr, &fd);
+    ASSERT_EQ(reply.verdict, wire::kRecord);
+    ASSERT_GE(fd, 0);
+    void* mapping = mmap(nullptr, 2 * request.image_bytes,
+                         PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    ASSERT_NE(mapping, MAP_FAILED);
+    auto* before = static_cast<float*>(mapping);
+    auto* after = reinterpret_cast<float*>(static_cast<char*>(mapping) +
+                                           request.image_bytes);
+    for (int i = 0; i < 100; ++i) before[i] = static_cast<float>(i);
+    Send(wire::kFilled, Bytes(wire::FilledRequest()));
+    ASSERT_EQ(Receive<wire::FilledReply>(wire::kFilled).verdict, wire::kRecord);
+    for (int i = 0; i < 100; ++i) after[i] = 2.0f * before[i];
+    wire::EpilogueNotice notice;
+    notice.duration_ns = 5000;
+    Send(wire::kEpilogue, Bytes(notice) + '\x01');
+    counters_[0].launches = 7;
+    munmap(mapping, 2 * request.image_bytes);
+  }
+
+  absl::Status Finish(const CapturedLaunch& captured) {
+    const std::unique_ptr<Device> device = *CreateCpuDevice({});
+    RecordingFinisher finisher({1 << 20, absl::Minutes(1), {"./app"}},
+                               device.get(), store_.get(), ledger_.get());
+    return finisher.Finish(captured);
+  }
+
+  static Program* program_;
+  std::unique_ptr<TemporaryDirectory> directory_;
+  std::unique_ptr<UnitStore> store_;
+  std::unique_ptr<CompilePool> pool_;
+  std::unique_ptr<ProgramCatalog> catalog_;
+  std::unique_ptr<LaunchLedger> ledger_;
+  CaptureList captures_;
+  DriverConnectionOptions options_;
+  int app_ = -1;
+  int parent_ = -1;
+  int counters_fd_ = -1;
+  wire::KernelCounter* counters_ = nullptr;
+  std::thread server_;
+};
+
+Program* CaptureTest::program_ = nullptr;
+
+TEST_F(CaptureTest, BecomesAUnitOfWhatTheKernelTouches) {
+  Hello();
+  EXPECT_EQ(AddKernel(kScale).wanted, 1u);
+  AddModule(program_->image());
+  std::string names;
+  ASSERT_EQ(Begin(&names).verdict, wire::kRecord);
+  EXPECT_THAT(names, HasSubstr(std::string("counter\0", 8)));
+  Record();
+  // One unit per kernel was asked for.
+  EXPECT_EQ(Begin(&names).verdict, wire::kNever);
+  HangUp();
+
+  const std::vector<CapturedLaunch> captures = captures_.Take();
+  ASSERT_EQ(captures.size(), 1u);
+  ASSERT_TRUE(captures[0].program != nullptr) << captures[0].no_source;
+  const absl::Status finished = Finish(captures[0]);
+  ASSERT_TRUE(finished.ok()) << finished;
+  RecordResult result;
+  ASSERT_TRUE(ledger_->Finish(store_.get(), &result).ok());
+  ASSERT_EQ(result.units.size(), 1u);
+  EXPECT_EQ(result.kernels[0].launches, 7u);
+
+  const v1::Unit unit = store_->Open(result.units[0])->manifest();
+  EXPECT_EQ(unit.kernel().symbol(), kScale);
+  EXPECT_EQ(unit.kernel().parameters(0).name(), "x");
+  ASSERT_EQ(unit.memory_size(), 1);
+  EXPECT_EQ(unit.memory(0).address(), kArena);
+  EXPECT_EQ(unit.memory(0).bytes(), 400u);
+  EXPECT_EQ(unit.memory(0).element_type(), v1::ELEMENT_TYPE_F32);
+  const auto writes = IntervalSet::Decode(
+      *store_->chunks().GetString(unit.memory(0).write_set()), 400);
+  ASSERT_TRUE(writes.ok());
+  EXPECT_EQ(writes->bytes(), 400u);
+  std::vector<float> after(100);
+  ASSERT_TRUE(store_->chunks()
+                  .GetInto(unit.memory(0).epilogue(),
+                           reinterpret_cast<char*>(after.data()))
+                  .ok());
+  EXPECT_EQ(after[99], 198.0f);
+  EXPECT_EQ(unit.provenance().occurrence_count(), 7u);
+  EXPECT_EQ(unit.machine_code().bytes(), program_->image().size());
+}
+
+TEST_F(CaptureTest, WithoutSourceMemoryStaysWhole) {
+  Hello();
+  AddKernel(kScale);
+  AddModule("no image that anyone built");
+  std::string names;
+  ASSERT_EQ(Begin(&names).verdict, wire::kRecord);
+  EXPECT_EQ(names, "");
+  Record();
+  HangUp();
+  const std::vector<CapturedLaunch> captures = captures_.Take();
+  ASSERT_EQ(captures.size(), 1u);
+  EXPECT_EQ(captures[0].program, nullptr);
+  EXPECT_THAT(captures[0].no_source, HasSubstr("reprise cc"));
+  const absl::Status finished = Finish(captures[0]);
+  ASSERT_TRUE(finished.ok()) << finished;
+  RecordResult result;
+  ASSERT_TRUE(ledger_->Finish(store_.get(), &result).ok());
+  ASSERT_EQ(result.units.size(), 1u);
+  const v1::Unit unit = store_->Open(result.units[0])->manifest();
+  ASSERT_EQ(unit.memory_size(), 2);
+  EXPECT_EQ(unit.translation_units_size(), 0);
+  EXPECT_FALSE(unit.memory(0).has_read_set());
+  // The first float is 0 and stays so: a difference is no write set.
+  const auto writes = IntervalSet::Decode(
+      *store_->chunks().GetString(unit.memory(0).write_set()), 400);
+  ASSERT_TRUE(writes.ok());
+  EXPECT_FALSE(writes->Contains(0));
+}
+
+TEST_F(CaptureTest, AFailedKernelMakesNoUnit) {
+  Hello();
+  AddKernel(kScale);
+  AddModule(program_->image());
+  std::string names;
+  ASSERT_EQ(Begin(&names).verdict, wire::kRecord);
+  const wire::PrologueRequest nothing;
+  Send(wire::kPrologue, Bytes(nothing));
+  int fd = -1;
+  EXPECT_EQ(Receive<wire::PrologueReply>(wire::kPrologue, nullptr, &fd).verdict,
+            wire::kRecord);
+  close(fd);
+  wire::EpilogueNotice notice;
+  notice.error = 700;
+  Send(wire::kEpilogue, Bytes(notice));
+  HangUp();
+  EXPECT_TRUE(captures_.Take().empty());
+  RecordResult result;
+  ASSERT_TRUE(ledger_->Finish(store_.get(), &result).ok());
+  EXPECT_THAT(result.problem, HasSubstr("failed by itself (CUDA error 700)"));
+}
+
+TEST_F(CaptureTest, CountsLaunchesThatNobodyAskedAbout) {
+  ledger_ = *LaunchLedger::Create({true, "other", 0, 1});
+  options_.ledger = ledger_.get();
+  Hello();
+  EXPECT_EQ(AddKernel(kScale).wanted, 0u);
+  counters_[0] = {12, 3000000, 12};
+  HangUp();
+  RecordResult result;
+  ASSERT_TRUE(ledger_->Finish(store_.get(), &result).ok());
+  ASSERT_EQ(result.kernels.size(), 1u);
+  EXPECT_EQ(result.kernels[0].launches, 12u);
+  EXPECT_EQ(result.kernels[0].total_ms, 3.0);
+}
+
+class MalformedMessages
+    : public CaptureTest,
+      public ::testing::WithParamInterface<std::pair<uint32_t, std::string>> {};
+
+TEST_P(MalformedMessages, EndTheConnection) {
+  Hello();
+  Send(GetParam().first, GetParam().second);
+  server_.join();  // by itself
+  EXPECT_TRUE(captures_.Take().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MalformedMessages,
+    ::testing::Values(
+        std::pair<uint32_t, std::string>{99, ""},
+        std::pair<uint32_t, std::string>{wire::kHello, "again"},
+        std::pair<uint32_t, std::string>{wire::kKernel, "short"},
+        std::pair<uint32_t, std::string>{
+            wire::kKernel, Bytes(wire::KernelRequest{wire::kMaxKernels})},
+        std::pair<uint32_t, std::string>{wire::kKernel,
+                                         Bytes(wire::KernelRequest{0, 100})},
+        std::pair<uint32_t, std::string>{
+            wire::kModule, Bytes(wire::ModuleNotice{1, 100}) + "less"},
+        std::pair<uint32_t, std::string>{wire::kBegin,
+                                         Bytes(wire::BeginRequest())},
+        std::pair<uint32_t, std::string>{wire::kPrologue,
+                                         Bytes(wire::PrologueRequest())},
+        std::pair<uint32_t, std::string>{wire::kFilled,
+                                         Bytes(wire::FilledRequest())},
+        std::pair<uint32_t, std::string>{wire::kEpilogue,
+                                         Bytes(wire::EpilogueNotice())}));
+
+}  // namespace
+}  // namespace reprise
