@@ -16,6 +16,7 @@
 #include "replay/compiler/codegen_options.h"
 #include "replay/compiler/kernel_selection.h"
 #include "replay/compiler/module_facts.h"
+#include "replay/compiler/note_accesses.h"
 #include "replay/compiler/pipeline.h"
 #ifdef REPRISE_HAVE_CPU_LOWERING
 #include "replay/device/cpu/lowering/lowering.h"
@@ -190,11 +191,25 @@ absl::StatusOr<std::string> CompileJob::Emit(llvm::TargetMachine& machine,
   return code;
 }
 
+absl::Status CompileJob::Instrument(llvm::TargetMachine& machine,
+                                    llvm::Module& module) {
+  RETURN_IF_ERROR(RunPipeline(kPipelineBeforeNotes, machine, options_.note,
+                              /*test_faults=*/false, module));
+  Note("noting accesses");
+  ASSIGN_OR_RETURN(const std::vector<std::string> not_noted,
+                   NoteAccesses(module));
+  for (const std::string& what : not_noted)
+    absl::StrAppend(reply_.mutable_diagnostics(), "not noted: ", what, "\n");
+  return absl::OkStatus();
+}
+
 absl::Status CompileJob::FinishGpu(llvm::Module& module) {
   llvm::StripDebugInfo(module);
   ASSIGN_OR_RETURN(
       std::unique_ptr<llvm::TargetMachine> machine,
       CreateGpuTargetMachine(known_.input.architecture(), module, Fuses()));
+  if (target_ == v1::COMPILE_TARGET_CUBIN_INSTRUMENTED)
+    RETURN_IF_ERROR(Instrument(*machine, module));
   RETURN_IF_ERROR(RunPasses(*machine, module));
   for (v1::CompiledKernelInfo& kernel : *reply_.mutable_kernels()) {
     if (const llvm::Function* function = module.getFunction(kernel.symbol()))
@@ -202,7 +217,7 @@ absl::Status CompileJob::FinishGpu(llvm::Module& module) {
   }
   ASSIGN_OR_RETURN(const std::string ptx,
                    Emit(*machine, llvm::CodeGenFileType::AssemblyFile, module));
-  if (target_ == v1::COMPILE_TARGET_CUBIN) return LinkCubin(ptx);
+  if (target_ != v1::COMPILE_TARGET_PTX) return LinkCubin(ptx);
   const CodeDigest digest = DigestPtx(ptx);
   reply_.set_code(ptx);
   reply_.set_code_sha256(digest.sha256);
@@ -342,6 +357,7 @@ absl::Status CompileJob::Run() {
   switch (target_) {
     case v1::COMPILE_TARGET_PTX:
     case v1::COMPILE_TARGET_CUBIN:
+    case v1::COMPILE_TARGET_CUBIN_INSTRUMENTED:
       return FinishGpu(*module);
     case v1::COMPILE_TARGET_CPU:
     case v1::COMPILE_TARGET_CPU_INSTRUMENTED:

@@ -58,6 +58,8 @@ class CompileJob {
   // Kernels and variables, before the target's own changes.
   void Describe(const llvm::Module& module);
   absl::Status FinishIr(llvm::Module& module);
+  // Adds the notes of accesses; what cannot be noted goes to the diagnostics.
+  absl::Status Instrument(llvm::TargetMachine& machine, llvm::Module& module);
   absl::Status FinishGpu(llvm::Module& module);
   absl::Status FinishCpu(llvm::Module& module);
   absl::Status LinkCubin(const std::string& ptx);

@@ -9,6 +9,7 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/IPO/GlobalDCE.h"
 #include "replay/compiler/address_spaces.h"
+#include "replay/device/cuda/access_notes.h"
 
 namespace reprise {
 namespace {
@@ -51,6 +52,7 @@ std::vector<std::string> KernelNames(const llvm::Module& module) {
 bool IsDeviceState(const llvm::GlobalVariable& global) {
   const unsigned space = global.getAddressSpace();
   return !global.isDeclaration() &&
+         global.getName() != cuda::kAccessNotesSymbol &&
          (space == kGlobalSpace || space == kConstantSpace) &&
          (global.isExternallyInitialized() || !global.isConstant());
 }

@@ -33,7 +33,8 @@ absl::Status CheckKept(
     const llvm::Module& module,
     google::protobuf::RepeatedPtrField<v1::ModuleGlobal>& globals);
 
-// Device variables in global and constant memory that launches share.
+// Device variables in global and constant memory that launches share; not the
+// notes of instrumented code, which are its executor's.
 bool IsDeviceState(const llvm::GlobalVariable& global);
 
 }  // namespace reprise

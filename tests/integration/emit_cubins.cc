@@ -1,7 +1,11 @@
 // Compiles every application of tests/apps with Reprise's own compiler to
 // cubins, for load_cubins and a GPU to try.
 //
-//   emit_cubins APPS_DIRECTORY OUTPUT_DIRECTORY [ARCHITECTURE]
+//   emit_cubins [--instrumented] APPS_DIRECTORY OUTPUT_DIRECTORY [ARCHITECTURE]
+//
+// With --instrumented the cubins note their accesses
+// (replay/device/cuda/access_notes.h), and lines compare them with plain ones
+// and say what they do not note.
 //
 // An application of one translation unit, or of several that are linked
 // (-rdc=true), becomes OUTPUT/NAME.cubin; otherwise every translation unit with
@@ -66,10 +70,12 @@ Compiler::Options WithoutPch() {
 
 class Emitter {
  public:
-  Emitter(std::string apps, std::string output, std::string architecture)
+  Emitter(std::string apps, std::string output, std::string architecture,
+          bool instrumented)
       : apps_(std::move(apps)),
         output_(std::move(output)),
         architecture_(std::move(architecture)),
+        instrumented_(instrumented),
         compiler_(Compiler::Create(WithoutPch())) {}
 
   absl::Status Emit(const Application& application);
@@ -81,10 +87,13 @@ class Emitter {
   absl::StatusOr<v1::CompileReply> Compile(const v1::CompileInput& input,
                                            v1::CompileTarget target);
   absl::Status EmitOne(const v1::CompileInput& input);
+  absl::Status Write(const v1::CompileInput& input,
+                     const v1::CompileReply& reply);
 
   const std::string apps_;
   const std::string output_;
   const std::string architecture_;
+  const bool instrumented_;
   std::unique_ptr<Compiler> compiler_;
   bool relocatable_ = false;  // of the command that Describe read last
   int cubins_ = 0;
@@ -131,18 +140,34 @@ absl::StatusOr<v1::CompileReply> Emitter::Compile(const v1::CompileInput& input,
   return reply;
 }
 
+absl::Status Emitter::Write(const v1::CompileInput& input,
+                            const v1::CompileReply& reply) {
+  ++cubins_;
+  return WriteFileAtomically(absl::StrCat(output_, "/", input.key(), ".cubin"),
+                             reply.code());
+}
+
+void PrintFacts(const std::string& key, const v1::CompileReply& reply) {
+  std::printf(
+      "%-24s %2d kernels %3u registers %4llu spilled %6llu bytes  "
+      "%.0f ms\n",
+      key.c_str(), reply.kernels_size(), reply.facts().registers(),
+      static_cast<unsigned long long>(reply.facts().spill_bytes()),
+      static_cast<unsigned long long>(reply.facts().code_bytes()),
+      reply.frontend_ms() + reply.pipeline_ms() + reply.codegen_ms() +
+          reply.link_ms());
+}
+
 absl::Status Emitter::EmitOne(const v1::CompileInput& input) {
   ASSIGN_OR_RETURN(const v1::CompileReply reply,
                    Compile(input, v1::COMPILE_TARGET_CUBIN));
-  RETURN_IF_ERROR(WriteFileAtomically(
-      absl::StrCat(output_, "/", input.key(), ".cubin"), reply.code()));
-  ++cubins_;
-  std::printf("%-24s %2d kernels %3u registers %5zu bytes  %.0f ms\n",
-              input.key().c_str(), reply.kernels_size(),
-              reply.facts().registers(), reply.code().size(),
-              reply.frontend_ms() + reply.pipeline_ms() + reply.codegen_ms() +
-                  reply.link_ms());
-  return absl::OkStatus();
+  PrintFacts(input.key(), reply);
+  if (!instrumented_) return Write(input, reply);
+  ASSIGN_OR_RETURN(const v1::CompileReply notes,
+                   Compile(input, v1::COMPILE_TARGET_CUBIN_INSTRUMENTED));
+  PrintFacts("  instrumented", notes);
+  std::printf("%s", notes.diagnostics().c_str());
+  return Write(input, notes);
 }
 
 absl::Status Emitter::Emit(const Application& application) {
@@ -174,7 +199,7 @@ absl::Status Emitter::Emit(const Application& application) {
 }
 
 int Main(const std::string& apps, const std::string& output,
-         const std::string& architecture) {
+         const std::string& architecture, bool instrumented) {
   const absl::StatusOr<std::vector<Application>> applications =
       ReadApplications(apps + "/apps.tsv");
   absl::Status status = applications.status();
@@ -184,7 +209,7 @@ int Main(const std::string& apps, const std::string& output,
                  std::string(status.message()).c_str());
     return 1;
   }
-  Emitter emitter(apps, output, architecture);
+  Emitter emitter(apps, output, architecture, instrumented);
   size_t good = 0;
   for (const Application& application : *applications) {
     status = emitter.Emit(application);
@@ -202,12 +227,18 @@ int Main(const std::string& apps, const std::string& output,
 }  // namespace reprise
 
 int main(int argc, char** argv) {
-  if (argc != 3 && argc != 4) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  const auto flag =
+      std::find(arguments.begin(), arguments.end(), "--instrumented");
+  const bool instrumented = flag != arguments.end();
+  if (instrumented) arguments.erase(flag);
+  if (arguments.size() != 2 && arguments.size() != 3) {
     std::fprintf(stderr,
-                 "usage: emit_cubins APPS_DIRECTORY OUTPUT_DIRECTORY "
-                 "[ARCHITECTURE]\n");
+                 "usage: emit_cubins [--instrumented] APPS_DIRECTORY "
+                 "OUTPUT_DIRECTORY [ARCHITECTURE]\n");
     return 2;
   }
-  return reprise::Main(std::filesystem::absolute(argv[1]).string(), argv[2],
-                       argc == 4 ? argv[3] : "sm_90");
+  return reprise::Main(
+      std::filesystem::absolute(arguments[0]).string(), arguments[1],
+      arguments.size() == 3 ? arguments[2] : "sm_90", instrumented);
 }

@@ -8,6 +8,7 @@
 #include "replay/device/cpu/abi.h"
 #include "replay/device/cpu/lowering/internal.h"
 #include "replay/device/cpu/lowering/thread_loop.h"
+#include "replay/device/instruction_facts.h"
 
 namespace reprise::cpu {
 namespace {
@@ -19,26 +20,13 @@ using llvm::StringRef;
 using llvm::Type;
 using llvm::Value;
 
-uint64_t Lanes(const Type* type) {
-  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
-  return vector != nullptr ? vector->getNumElements() : 1;
-}
-
-// An fma counts 2, conversions and comparisons nothing.
-uint64_t CallFlops(const llvm::CallInst& call) {
-  const Function* callee = call.getCalledFunction();
-  if (callee == nullptr) return 0;
-  switch (callee->getIntrinsicID()) {
-    case llvm::Intrinsic::fma:
-    case llvm::Intrinsic::fmuladd:
-      return 2 * Lanes(call.getType());
-    case llvm::Intrinsic::sqrt:
-      return Lanes(call.getType());
-    default:
-      break;
-  }
-  StringRef name = callee->getName();
-  if (!name.consume_front("__reprise_")) return 0;
+// What the lowering made of PTX's own operations counts by its name.
+uint64_t Flops(const Instruction& instruction) {
+  const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+  const Function* callee =
+      call != nullptr ? call->getCalledFunction() : nullptr;
+  StringRef name = callee != nullptr ? callee->getName() : "";
+  if (!name.consume_front("__reprise_")) return CommonFlops(instruction);
   if (name.starts_with("fma_")) return 2;
   for (const char* one : {"add_", "mul_", "div_", "sqrt_", "ex2_", "lg2_",
                           "sin_", "cos_", "tanh_"}) {
@@ -47,49 +35,8 @@ uint64_t CallFlops(const llvm::CallInst& call) {
   return 0;
 }
 
-uint64_t Flops(const Instruction& instruction) {
-  switch (instruction.getOpcode()) {
-    case Instruction::FAdd:
-    case Instruction::FSub:
-    case Instruction::FMul:
-    case Instruction::FDiv:
-    case Instruction::FRem:
-      return Lanes(instruction.getType());
-    case Instruction::AtomicRMW: {
-      const auto op =
-          llvm::cast<llvm::AtomicRMWInst>(instruction).getOperation();
-      const bool sum =
-          op == llvm::AtomicRMWInst::FAdd || op == llvm::AtomicRMWInst::FSub;
-      return sum ? Lanes(instruction.getType()) : 0;
-    }
-    case Instruction::Call:
-      return CallFlops(llvm::cast<llvm::CallInst>(instruction));
-    default:
-      return 0;
-  }
-}
-
 AccessType TypeOfAccess(const Type* type) {
-  const Type* scalar = type->getScalarType();
-  if (scalar->isHalfTy()) return AccessType::kF16;
-  if (scalar->isBFloatTy()) return AccessType::kBf16;
-  if (scalar->isFloatTy()) return AccessType::kF32;
-  if (scalar->isDoubleTy()) return AccessType::kF64;
-  if (scalar->isPointerTy()) return AccessType::kI64;
-  if (!scalar->isIntegerTy()) return AccessType::kUntyped;
-  switch (scalar->getIntegerBitWidth()) {
-    case 1:
-    case 8:
-      return AccessType::kI8;
-    case 16:
-      return AccessType::kI16;
-    case 32:
-      return AccessType::kI32;
-    case 64:
-      return AccessType::kI64;
-    default:
-      return AccessType::kUntyped;
-  }
+  return static_cast<AccessType>(ElementTypeOf(type));
 }
 
 class AccessNotes {

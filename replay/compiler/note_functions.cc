@@ -1,0 +1,344 @@
+// What instrumented device code calls: marks accesses in the planes of
+// AccessNotes and sums operations and bytes. Compiled to bitcode at build time
+// and linked into instrumented modules (note_accesses.h); its test compiles it
+// for the host.
+//
+// Any number of threads call these at once, converged or not. A byte's `read`
+// mark is set after its `written` mark was looked at, so that a set `read` mark
+// means: nothing more to do. Looking costs less than storing again.
+#include "replay/device/cuda/access_notes.h"
+
+#ifdef __CUDA__
+#define REPRISE_DEVICE __attribute__((device))
+#define REPRISE_GLOBAL __attribute__((address_space(1)))
+#else
+#define REPRISE_DEVICE
+#define REPRISE_GLOBAL
+#endif
+
+extern "C" {
+REPRISE_DEVICE reprise::cuda::AccessNotes __reprise_access_notes;
+// Apart, as its assembly means nothing to other targets.
+REPRISE_DEVICE bool __reprise_note_is_parameter(uint64_t address);
+}
+
+namespace reprise::cuda {
+namespace {
+
+using Pair = uint64_t __attribute__((ext_vector_type(2)));
+
+// Memory at an address. Volatile: not from a cache that other threads' stores
+// leave stale, and in this order.
+template <typename T>
+REPRISE_DEVICE const REPRISE_GLOBAL T& At(uint64_t address) {
+  return *reinterpret_cast<const REPRISE_GLOBAL T*>(address);
+}
+template <typename T>
+REPRISE_DEVICE volatile REPRISE_GLOBAL T& VolatileAt(uint64_t address) {
+  return *reinterpret_cast<volatile REPRISE_GLOBAL T*>(address);
+}
+
+// Marks of sizeof(Word) bytes: each 0 or 1.
+template <typename Word>
+struct Marks {
+  static constexpr Word kAll = static_cast<Word>(0x0101010101010101ull);
+  REPRISE_DEVICE static bool Full(Word marks) { return marks == kAll; }
+  REPRISE_DEVICE static bool Empty(Word marks) { return marks == 0; }
+  REPRISE_DEVICE static bool Has(Word marks, int byte) {
+    return (marks >> (8 * byte) & 1) != 0;
+  }
+};
+template <>
+struct Marks<Pair> {
+  using Half = Marks<uint64_t>;
+  static constexpr Pair kAll = {Half::kAll, Half::kAll};
+  REPRISE_DEVICE static bool Full(Pair marks) {
+    return (marks.x & marks.y) == Half::kAll;
+  }
+  REPRISE_DEVICE static bool Empty(Pair marks) {
+    return (marks.x | marks.y) == 0;
+  }
+  REPRISE_DEVICE static bool Has(Pair marks, int byte) {
+    return Half::Has(byte < 8 ? marks.x : marks.y, byte % 8);
+  }
+};
+
+REPRISE_DEVICE void Add(uint64_t* total, uint64_t value) {
+  __scoped_atomic_fetch_add(total, value, __ATOMIC_RELAXED,
+                            __MEMORY_SCOPE_DEVICE);
+}
+
+#ifdef __CUDA__
+// For a launch of many threads, one addition a warp and not one a thread.
+REPRISE_DEVICE void AddOverWarp(uint64_t* total, uint64_t value) {
+  if (__nvvm_reflect("__CUDA_ARCH") < 800) {  // no redux
+    if (value != 0) Add(total, value);
+    return;
+  }
+  // Those who run this together; in parts whose sums over 32 threads fit.
+  const int mask = static_cast<int>(__nvvm_activemask());
+  constexpr uint64_t kPart = (1u << 24) - 1;
+  uint64_t sum = 0;
+  for (int shift = 0; shift < 64; shift += 24) {
+    const auto part = static_cast<int>(value >> shift & kPart);
+    sum += static_cast<uint64_t>(
+               static_cast<uint32_t>(__nvvm_redux_sync_add(part, mask)))
+           << shift;
+  }
+  const int leader = __builtin_ctz(static_cast<unsigned>(mask));
+  if (sum != 0 && __nvvm_read_ptx_sreg_laneid() == leader) Add(total, sum);
+}
+REPRISE_DEVICE bool IsPrivate(uint64_t address) {
+  void* pointer = reinterpret_cast<void*>(address);
+  const bool shared = __nvvm_reflect("__CUDA_ARCH") >= 900
+                          ? __nvvm_isspacep_shared_cluster(pointer)
+                          : __nvvm_isspacep_shared(pointer);
+  return shared | __nvvm_isspacep_local(pointer);
+}
+#else
+void AddOverWarp(uint64_t* total, uint64_t value) { Add(total, value); }
+bool IsPrivate(uint64_t) { return false; }
+#endif
+
+// How many ranges begin at or below the address.
+REPRISE_DEVICE uint32_t RangesUpTo(uint64_t address) {
+  const uint64_t ranges = __reprise_access_notes.ranges;
+  uint32_t low = 0;
+  auto high = static_cast<uint32_t>(__reprise_access_notes.range_count);
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    if (At<NotedRange>(ranges + middle * sizeof(NotedRange)).begin <= address)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+REPRISE_DEVICE const REPRISE_GLOBAL NotedRange& RangeAt(uint32_t index) {
+  return At<NotedRange>(__reprise_access_notes.ranges +
+                        index * sizeof(NotedRange));
+}
+
+__attribute__((noinline)) REPRISE_DEVICE void Outside(uint64_t address) {
+  if (__reprise_note_is_parameter(address)) return;
+  AddOverWarp(&__reprise_access_notes.outside_count, 1);
+  volatile uint64_t& first = __reprise_access_notes.first_outside;
+  if (first == 0) first = address;
+}
+
+// What a page is noted as when more is seen. Untyped accesses (1) take no
+// part where others are.
+REPRISE_DEVICE uint32_t MergeTypes(uint32_t seen, uint32_t now) {
+  if (seen <= 1) return now;
+  return now == 1 || seen == now ? seen : kMixedTypes;
+}
+
+// A byte's neighbours change at the same time, by other threads.
+__attribute__((noinline)) REPRISE_DEVICE void StoreType(uint64_t place,
+                                                        uint32_t now) {
+  auto* word = reinterpret_cast<uint32_t*>(place & ~uint64_t{3});
+  const uint32_t shift = 8 * (place & 3);
+  uint32_t old = *const_cast<volatile uint32_t*>(word);
+  while (true) {
+    const uint32_t seen = old >> shift & 0xff;
+    const uint32_t merged = MergeTypes(seen, now);
+    if (merged == seen) return;
+    const uint32_t next = (old & ~(0xffu << shift)) | merged << shift;
+    if (__scoped_atomic_compare_exchange_n(word, &old, next, false,
+                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED,
+                                           __MEMORY_SCOPE_DEVICE))
+      return;
+  }
+}
+
+// The pages of a piece of a range.
+REPRISE_DEVICE void NoteTypes(const REPRISE_GLOBAL NotedRange& range,
+                              uint64_t offset, uint64_t bytes, uint32_t type) {
+  const uint64_t last = (offset + bytes - 1) / kTypePageBytes;
+  for (uint64_t page = offset / kTypePageBytes; page <= last; ++page) {
+    const uint64_t place = range.types + page;
+    const uint32_t seen = At<uint8_t>(place);
+    if (MergeTypes(seen, type + 1) != seen) StoreType(place, type + 1);
+  }
+}
+
+// Word by word; all three marks are aligned to Word.
+template <typename Word>
+REPRISE_DEVICE void MarkRead(const REPRISE_GLOBAL NotedRange& range,
+                             uint64_t offset) {
+  using M = Marks<Word>;
+  if (M::Full(At<Word>(range.read + offset))) return;
+  const Word written = VolatileAt<Word>(range.written + offset);
+  const uint64_t before = range.read_before_write + offset;
+  if (M::Empty(written)) {
+    VolatileAt<Word>(before) = M::kAll;
+  } else if (!M::Full(written)) {
+    for (int i = 0; i < static_cast<int>(sizeof(Word)); ++i) {
+      if (!M::Has(written, i)) VolatileAt<uint8_t>(before + i) = 1;
+    }
+  }
+  VolatileAt<Word>(range.read + offset) = M::kAll;
+}
+template <typename Word>
+REPRISE_DEVICE void MarkWritten(const REPRISE_GLOBAL NotedRange& range,
+                                uint64_t offset) {
+  const uint64_t place = range.written + offset;
+  if (!Marks<Word>::Full(At<Word>(place)))
+    VolatileAt<Word>(place) = Marks<Word>::kAll;
+}
+
+enum class Access { kRead, kWrite };
+
+template <Access access, typename Word>
+REPRISE_DEVICE void Mark(const REPRISE_GLOBAL NotedRange& range,
+                         uint64_t offset) {
+  if (access == Access::kRead)
+    MarkRead<Word>(range, offset);
+  else
+    MarkWritten<Word>(range, offset);
+}
+
+template <Access access, typename Word>
+REPRISE_DEVICE bool IsAligned(const REPRISE_GLOBAL NotedRange& range,
+                              uint64_t offset) {
+  const uint64_t planes = access == Access::kRead
+                              ? (range.read + offset) |
+                                    (range.written + offset) |
+                                    (range.read_before_write + offset)
+                              : range.written + offset;
+  return planes % sizeof(Word) == 0;
+}
+
+// Any piece within a range.
+template <Access access>
+REPRISE_DEVICE void MarkPiece(const REPRISE_GLOBAL NotedRange& range,
+                              uint64_t offset, uint64_t bytes, uint32_t type) {
+  NoteTypes(range, offset, bytes, type);
+  const uint64_t end = offset + bytes;
+  while (offset < end) {
+    if (end - offset >= sizeof(uint64_t) &&
+        IsAligned<access, uint64_t>(range, offset)) {
+      Mark<access, uint64_t>(range, offset);
+      offset += sizeof(uint64_t);
+    } else {
+      Mark<access, uint8_t>(range, offset);
+      ++offset;
+    }
+  }
+}
+
+// Any stretch of memory, in no, one or several ranges. Returns how many of its
+// bytes are in ranges.
+template <Access access>
+REPRISE_DEVICE uint64_t NoteBytes(uint64_t address, uint64_t bytes,
+                                  uint32_t type) {
+  if (bytes == 0 || IsPrivate(address)) return 0;
+  uint64_t inside = 0;
+  uint64_t outside = 0;  // an address; ranges do not hold 0
+  while (bytes != 0) {
+    const uint32_t next = RangesUpTo(address);
+    uint64_t piece = bytes;
+    if (next != 0 && address < RangeAt(next - 1).end) {
+      const REPRISE_GLOBAL NotedRange& range = RangeAt(next - 1);
+      const uint64_t rest = range.end - address;
+      if (rest < piece) piece = rest;
+      MarkPiece<access>(range, address - range.begin, piece, type);
+      inside += piece;
+    } else {
+      if (outside == 0) outside = address;
+      if (next < __reprise_access_notes.range_count) {
+        const uint64_t gap = RangeAt(next).begin - address;
+        if (gap < piece) piece = gap;
+      }
+    }
+    address += piece;
+    bytes -= piece;
+  }
+  if (outside != 0) Outside(outside);
+  return inside;
+}
+template <Access access>
+__attribute__((noinline)) REPRISE_DEVICE uint64_t NoteOddly(uint64_t address,
+                                                            uint64_t bytes,
+                                                            uint32_t type) {
+  return NoteBytes<access>(address, bytes, type);
+}
+
+// An access of one word: most lie in a range, at their alignment.
+template <Access access, typename Word>
+REPRISE_DEVICE uint32_t NoteWord(uint64_t address, uint32_t type) {
+  if (IsPrivate(address)) return 0;
+  const uint32_t next = RangesUpTo(address);
+  if (next != 0) {
+    const REPRISE_GLOBAL NotedRange& range = RangeAt(next - 1);
+    const uint64_t offset = address - range.begin;
+    const uint64_t size = range.end - range.begin;
+    // At the alignment of a word it lies in one page, if `begin` is aligned.
+    if (offset < size && size - offset >= sizeof(Word) &&
+        offset % sizeof(Word) == 0 && IsAligned<access, Word>(range, offset)) {
+      NoteTypes(range, offset, 1, type);
+      Mark<access, Word>(range, offset);
+      return sizeof(Word);
+    }
+  }
+  return static_cast<uint32_t>(NoteOddly<access>(address, sizeof(Word), type));
+}
+
+}  // namespace
+}  // namespace reprise::cuda
+
+// `type` is a v1::ElementType. All return the bytes that are in ranges.
+#define REPRISE_NOTE_WORD(bytes, Word)                             \
+  extern "C" REPRISE_DEVICE uint32_t __reprise_note_read_##bytes(  \
+      uint64_t address, uint32_t type) {                           \
+    using namespace reprise::cuda;                                 \
+    return NoteWord<Access::kRead, Word>(address, type);           \
+  }                                                                \
+  extern "C" REPRISE_DEVICE uint32_t __reprise_note_write_##bytes( \
+      uint64_t address, uint32_t type) {                           \
+    using namespace reprise::cuda;                                 \
+    return NoteWord<Access::kWrite, Word>(address, type);          \
+  }
+REPRISE_NOTE_WORD(1, uint8_t)
+REPRISE_NOTE_WORD(2, uint16_t)
+REPRISE_NOTE_WORD(4, uint32_t)
+REPRISE_NOTE_WORD(8, uint64_t)
+REPRISE_NOTE_WORD(16, Pair)
+
+extern "C" {
+
+REPRISE_DEVICE uint64_t __reprise_note_read_bytes(uint64_t address,
+                                                  uint64_t bytes,
+                                                  uint32_t type) {
+  using namespace reprise::cuda;
+  return NoteBytes<Access::kRead>(address, bytes, type);
+}
+REPRISE_DEVICE uint64_t __reprise_note_write_bytes(uint64_t address,
+                                                   uint64_t bytes,
+                                                   uint32_t type) {
+  using namespace reprise::cuda;
+  return NoteBytes<Access::kWrite>(address, bytes, type);
+}
+
+// Once a thread, at its end.
+REPRISE_DEVICE void __reprise_note_totals(uint64_t flops, uint64_t bytes_read,
+                                          uint64_t bytes_written) {
+  using namespace reprise::cuda;
+  AddOverWarp(&__reprise_access_notes.flops, flops);
+  AddOverWarp(&__reprise_access_notes.bytes_read, bytes_read);
+  AddOverWarp(&__reprise_access_notes.bytes_written, bytes_written);
+}
+
+#ifdef __CUDA__
+REPRISE_DEVICE bool __reprise_note_is_parameter(uint64_t address) {
+  int result;
+  asm("{ .reg .pred p; isspacep.param p, %1; selp.b32 %0, 1, 0, p; }"
+      : "=r"(result)
+      : "l"(address));
+  return result != 0;
+}
+#else
+bool __reprise_note_is_parameter(uint64_t) { return false; }
+#endif
+
+}  // extern "C"
