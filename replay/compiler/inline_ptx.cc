@@ -181,26 +181,21 @@ void Reader::Follow(const PtxInstruction& in) {
   if (in.operands.empty()) return;
   const std::string& target = in.operands[0].name;
   const std::string& name = in.opcode[0];
+  const size_t count = in.guard.empty() ? in.operands.size() : 0;
+  const auto a = count > 1 ? Resolve(in.operands[1]) : std::nullopt;
+  const auto b = count > 2 ? Resolve(in.operands[2]) : std::nullopt;
   registers_.erase(target);
   tests_.erase(target);
-  if (!in.guard.empty()) return;
-  const bool two = in.operands.size() == 2;
-  const bool three = in.operands.size() == 3;
-  if (two && (name == "mov" || name == "cvta")) {
-    if (const auto value = Resolve(in.operands[1])) registers_[target] = *value;
-  } else if (three && name == "add") {
-    const auto a = Resolve(in.operands[1]);
-    const auto b = Resolve(in.operands[2]);
-    if (a && b && !(a->operand && b->operand)) {
-      registers_[target] = {a->operand ? a->operand : b->operand,
-                            a->constant + b->constant};
-    }
-  } else if (three && name == "setp" && in.opcode.size() == 3 &&
-             (HasPart(in, "ne") || HasPart(in, "eq"))) {
-    const auto a = Resolve(in.operands[1]);
-    const auto b = Resolve(in.operands[2]);
-    if (a && b && !b->operand && b->constant == 0)
-      tests_[target] = {*a, HasPart(in, "eq")};
+  if (a && count == 2 && (name == "mov" || name == "cvta")) {
+    registers_[target] = *a;
+  } else if (a && b && count == 3 && name == "add" &&
+             !(a->operand && b->operand)) {
+    registers_[target] = {a->operand ? a->operand : b->operand,
+                          a->constant + b->constant};
+  } else if (a && b && count == 3 && name == "setp" && in.opcode.size() == 3 &&
+             (HasPart(in, "ne") || HasPart(in, "eq")) && !b->operand &&
+             b->constant == 0) {
+    tests_[target] = {*a, HasPart(in, "eq")};
   }
 }
 

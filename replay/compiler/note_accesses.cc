@@ -45,15 +45,26 @@ absl::Status CheckNames(const llvm::Module& module) {
 // The note functions are for any architecture; they take the module's.
 void AdoptTarget(const llvm::Module& from, llvm::Module& to) {
   llvm::AttrBuilder target(from.getContext());
+  unsigned architecture = 0;
   for (const llvm::Function& function : from) {
     if (!function.hasFnAttribute("target-cpu")) continue;
     target.addAttribute(function.getFnAttribute("target-cpu"));
     target.addAttribute(function.getFnAttribute("target-features"));
+    llvm::StringRef cpu =
+        function.getFnAttribute("target-cpu").getValueAsString();
+    if (!cpu.consume_front("sm_") || cpu.consumeInteger(10, architecture))
+      architecture = 0;
     break;
   }
   for (llvm::Function& function : to) {
     if (!function.isDeclaration()) function.addFnAttrs(target);
   }
+  llvm::GlobalVariable* number = to.getGlobalVariable("__reprise_architecture");
+  number->setInitializer(
+      llvm::ConstantInt::get(number->getValueType(), architecture));
+  number->setConstant(true);
+  number->setExternallyInitialized(false);
+  number->setLinkage(llvm::GlobalValue::InternalLinkage);
 }
 
 // Links note_functions.cc in. To the program's code its functions are out of

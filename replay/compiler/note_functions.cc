@@ -18,8 +18,13 @@
 
 extern "C" {
 REPRISE_DEVICE reprise::cuda::AccessNotes __reprise_access_notes;
+#ifdef __CUDA__
+// 90 for sm_90. Set where this is linked in; branches on it go.
+extern REPRISE_DEVICE const int __reprise_architecture;
+#endif
 // Apart, as its assembly means nothing to other targets.
-REPRISE_DEVICE bool __reprise_note_is_parameter(uint64_t address);
+__attribute__((noinline)) REPRISE_DEVICE bool __reprise_note_is_parameter(
+    uint64_t address);
 }
 
 namespace reprise::cuda {
@@ -71,7 +76,7 @@ REPRISE_DEVICE void Add(uint64_t* total, uint64_t value) {
 #ifdef __CUDA__
 // For a launch of many threads, one addition a warp and not one a thread.
 REPRISE_DEVICE void AddOverWarp(uint64_t* total, uint64_t value) {
-  if (__nvvm_reflect("__CUDA_ARCH") < 800) {  // no redux
+  if (__reprise_architecture < 80) {  // no redux
     if (value != 0) Add(total, value);
     return;
   }
@@ -90,7 +95,7 @@ REPRISE_DEVICE void AddOverWarp(uint64_t* total, uint64_t value) {
 }
 REPRISE_DEVICE bool IsPrivate(uint64_t address) {
   void* pointer = reinterpret_cast<void*>(address);
-  const bool shared = __nvvm_reflect("__CUDA_ARCH") >= 900
+  const bool shared = __reprise_architecture >= 90
                           ? __nvvm_isspacep_shared_cluster(pointer)
                           : __nvvm_isspacep_shared(pointer);
   return shared | __nvvm_isspacep_local(pointer);

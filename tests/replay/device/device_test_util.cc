@@ -89,7 +89,14 @@ uint64_t TestMachine::Allocate(uint64_t bytes) {
 absl::Status TestMachine::Load(const std::string& file,
                                const LoweringOptions& options,
                                const std::string& pipeline) {
-  ASSIGN_OR_RETURN(code_, Compiled(file, options, pipeline));
+  ASSIGN_OR_RETURN(const v1::CompileReply code,
+                   Compiled(file, options, pipeline));
+  return LoadCode(code, options.instrument);
+}
+
+absl::Status TestMachine::LoadCode(const v1::CompileReply& code,
+                                   bool instrumented) {
+  code_ = code;
   v1::LoadModuleRequest request;
   request.set_module(++module_);
   request.set_object(code_.code());
@@ -100,7 +107,7 @@ absl::Status TestMachine::Load(const std::string& file,
     *request.add_initialize() = global;
   }
   for (const v1::CompiledKernelInfo& info : code_.kernels()) {
-    entries_[info.symbol()] = {module_, info.entry(), options.instrument};
+    entries_[info.symbol()] = {module_, info.entry(), instrumented};
   }
   return client_->LoadModule(request);
 }

@@ -75,6 +75,8 @@ class TestMachine {
   absl::Status Load(const std::string& file,
                     const LoweringOptions& options = {},
                     const std::string& pipeline = "default<O3>");
+  // Loads code that CompileForHost made.
+  absl::Status LoadCode(const v1::CompileReply& code, bool instrumented);
   uint64_t symbol(const std::string& name) const { return symbols_.at(name); }
   const v1::CompileReply& code() const { return code_; }
 
