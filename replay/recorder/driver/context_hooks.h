@@ -1,0 +1,147 @@
+// Hooks of calls that bring contexts and streams up, wait for them, or end
+// them.
+#ifndef REPRISE_REPLAY_RECORDER_DRIVER_CONTEXT_HOOKS_H_
+#define REPRISE_REPLAY_RECORDER_DRIVER_CONTEXT_HOOKS_H_
+
+#include "replay/recorder/driver/allocator.h"
+#include "replay/recorder/driver/contexts.h"
+#include "replay/recorder/driver/driver.h"
+#include "replay/recorder/driver/gate.h"
+#include "replay/recorder/driver/hooks.h"
+#include "replay/recorder/driver/process.h"
+
+namespace reprise::driver {
+
+template <Hook kHook>
+CUresult CUDAAPI Init(unsigned int flags) {
+  const CUresult result = CallReal<kHook>(flags);
+  if (result == CUDA_SUCCESS) Active();  // connects
+  return result;
+}
+
+inline void ForgetEverythingOf(CUcontext context) {
+  ForgetContextMemory(context);
+  ForgetContext(context);
+}
+
+template <Hook kHook>
+CUresult CUDAAPI CtxDestroy(CUcontext context) {
+  if (!Active()) return CallReal<kHook>(context);
+  SharedGate gate;
+  const CUresult result = CallReal<kHook>(context);
+  if (result == CUDA_SUCCESS) ForgetEverythingOf(context);
+  return result;
+}
+
+// Forgets the contexts of a device that were known and whose primary context is
+// gone now. Other contexts of the device are told apart by asking the driver
+// which one is primary before.
+inline CUcontext PrimaryContext(CUdevice device) {
+  CUcontext contexts[kMaxContexts];
+  const int count = ContextsOf(device, contexts, kMaxContexts);
+  unsigned int flags = 0;
+  int active = 0;
+  if (CUDA_CALL(cuDevicePrimaryCtxGetState, device, &flags, &active) !=
+          CUDA_SUCCESS ||
+      active == 0 || count == 0)
+    return nullptr;
+  CUcontext primary = nullptr;
+  if (CUDA_CALL(cuDevicePrimaryCtxRetain, &primary, device) != CUDA_SUCCESS)
+    return nullptr;
+  CUDA_CALL(cuDevicePrimaryCtxRelease_v2, device);
+  return primary;
+}
+
+template <Hook kHook>
+CUresult CUDAAPI PrimaryCtxReset(CUdevice device) {
+  if (!Active()) return CallReal<kHook>(device);
+  SharedGate gate;
+  const CUcontext primary = PrimaryContext(device);
+  const CUresult result = CallReal<kHook>(device);
+  if (result == CUDA_SUCCESS && primary != nullptr) ForgetEverythingOf(primary);
+  return result;
+}
+
+template <Hook kHook>
+CUresult CUDAAPI PrimaryCtxRelease(CUdevice device) {
+  if (!Active()) return CallReal<kHook>(device);
+  SharedGate gate;
+  const CUcontext primary = PrimaryContext(device);
+  const CUresult result = CallReal<kHook>(device);
+  unsigned int flags = 0;
+  int active = 1;
+  if (result == CUDA_SUCCESS && primary != nullptr &&
+      CUDA_CALL(cuDevicePrimaryCtxGetState, device, &flags, &active) ==
+          CUDA_SUCCESS &&
+      active == 0)
+    ForgetEverythingOf(primary);
+  return result;
+}
+
+template <Hook kHook>
+CUresult CUDAAPI StreamDestroy(CUstream stream) {
+  if (!Active()) return CallReal<kHook>(stream);
+  RetireStream(stream);
+  return CallReal<kHook>(stream);
+}
+
+template <Hook kHook>
+CUresult CUDAAPI CtxSynchronize() {
+  if (!Active()) return CallReal<kHook>();
+  const uint64_t mark = MarkFrees();
+  const CUresult result = CallReal<kHook>();
+  CUcontext current = nullptr;
+  if (result == CUDA_SUCCESS &&
+      CUDA_CALL(cuCtxGetCurrent, &current) == CUDA_SUCCESS)
+    SettleContext(current, mark);
+  return result;
+}
+
+template <Hook kHook>
+CUresult CUDAAPI CtxSynchronizeOf(CUcontext context) {
+  if (!Active()) return CallReal<kHook>(context);
+  const uint64_t mark = MarkFrees();
+  const CUresult result = CallReal<kHook>(context);
+  if (result == CUDA_SUCCESS) SettleContext(context, mark);
+  return result;
+}
+
+template <Hook kHook>
+CUresult CUDAAPI StreamSynchronize(CUstream stream) {
+  if (!Active()) return CallReal<kHook>(stream);
+  const uint64_t mark = MarkFrees();
+  const CUresult result = CallReal<kHook>(stream);
+  if (result == CUDA_SUCCESS)
+    SettleStream(stream, HookType<kHook>::kPerThread, mark);
+  return result;
+}
+
+// All forms of cuStreamBeginCapture.
+template <Hook kHook, typename Function = typename HookType<kHook>::type>
+struct BeginCaptureCall;
+template <Hook kHook, typename... Arguments>
+struct BeginCaptureCall<kHook, CUresult(CUDAAPI*)(Arguments...)> {
+  static CUresult CUDAAPI Call(Arguments... arguments) {
+    const CUresult result = CallReal<kHook>(arguments...);
+    if (result == CUDA_SUCCESS) NoteCapture(1);
+    return result;
+  }
+};
+template <Hook kHook>
+constexpr typename HookType<kHook>::type BeginCapture =
+    &BeginCaptureCall<kHook>::Call;
+
+template <Hook kHook>
+CUresult CUDAAPI EndCapture(CUstream stream, CUgraph* graph) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUDA_CALL(cuStreamIsCapturing, Explicit(stream, HookType<kHook>::kPerThread),
+            &status);
+  const CUresult result = CallReal<kHook>(stream, graph);
+  // A capture that broke ends here too.
+  if (status != CU_STREAM_CAPTURE_STATUS_NONE) NoteCapture(-1);
+  return result;
+}
+
+}  // namespace reprise::driver
+
+#endif  // REPRISE_REPLAY_RECORDER_DRIVER_CONTEXT_HOOKS_H_

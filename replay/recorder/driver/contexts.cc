@@ -1,0 +1,91 @@
+#include "replay/recorder/driver/contexts.h"
+
+#include "replay/recorder/driver/driver.h"
+#include "replay/recorder/driver/process.h"
+
+namespace reprise::driver {
+namespace {
+
+Context g_contexts[kMaxContexts];
+std::atomic<int> g_context_count{0};
+Mutex g_mutex;
+
+Context* Known(CUcontext handle) {
+  const int count = g_context_count.load(std::memory_order_acquire);
+  for (int i = 0; i < count; ++i) {
+    if (g_contexts[i].handle.load(std::memory_order_acquire) == handle)
+      return &g_contexts[i];
+  }
+  return nullptr;
+}
+
+Context* Add(CUcontext handle, int device) {
+  MutexLock lock(g_mutex);
+  Context* entry = Known(handle);
+  if (entry != nullptr) return entry;
+  entry = Known(nullptr);  // one that is free again
+  const int count = g_context_count.load();
+  if (entry == nullptr) {
+    if (count == kMaxContexts) return nullptr;
+    entry = &g_contexts[count];
+  }
+  entry->device = device;
+  entry->handle.store(handle, std::memory_order_release);
+  if (entry == &g_contexts[count]) g_context_count.store(count + 1);
+  return entry;
+}
+
+}  // namespace
+
+Context* CurrentContext() {
+  CUcontext handle = nullptr;
+  if (CUDA_CALL(cuCtxGetCurrent, &handle) != CUDA_SUCCESS || handle == nullptr)
+    return nullptr;
+  Context* known = Known(handle);
+  if (known != nullptr) return known;
+  CUdevice device = 0;
+  if (CUDA_CALL(cuCtxGetDevice, &device) != CUDA_SUCCESS) return nullptr;
+  return Add(handle, device);
+}
+
+Context* FindContext(CUcontext handle) {
+  if (handle == nullptr) return nullptr;
+  Context* known = Known(handle);
+  if (known != nullptr) return known;
+  WithContext with(handle);
+  return with.ok() ? CurrentContext() : nullptr;
+}
+
+void ForgetContext(CUcontext handle) {
+  if (handle == nullptr) return;
+  MutexLock lock(g_mutex);
+  Context* known = Known(handle);
+  if (known != nullptr) known->handle.store(nullptr);
+}
+
+int ContextsOf(int device, CUcontext* contexts, int capacity) {
+  const int count = g_context_count.load(std::memory_order_acquire);
+  int found = 0;
+  for (int i = 0; i < count && found < capacity; ++i) {
+    const CUcontext handle = g_contexts[i].handle.load();
+    if (handle != nullptr && g_contexts[i].device == device)
+      contexts[found++] = handle;
+  }
+  return found;
+}
+
+CUresult SynchronizeContexts() {
+  const int count = g_context_count.load(std::memory_order_acquire);
+  CUresult result = CUDA_SUCCESS;
+  for (int i = 0; i < count; ++i) {
+    const CUcontext handle = g_contexts[i].handle.load();
+    if (handle == nullptr) continue;
+    WithContext with(handle);
+    if (!with.ok()) continue;
+    const CUresult one = CUDA_CALL(cuCtxSynchronize);
+    if (one != CUDA_SUCCESS) result = one;
+  }
+  return result;
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,33 @@
+// The contexts that the application works in. Entries of destroyed contexts are
+// used again. Thread-safe; finding a known context takes no lock.
+#ifndef REPRISE_REPLAY_RECORDER_DRIVER_CONTEXTS_H_
+#define REPRISE_REPLAY_RECORDER_DRIVER_CONTEXTS_H_
+
+#include <cuda.h>
+
+#include <atomic>
+
+namespace reprise::driver {
+
+struct Context {
+  std::atomic<CUcontext> handle{nullptr};
+  int device = 0;
+};
+
+inline constexpr int kMaxContexts = 128;
+
+// The calling thread's context. Null: it has none, or too many contexts are
+// alive.
+Context* CurrentContext();
+// The same for a context that need not be current.
+Context* FindContext(CUcontext handle);
+// The context is gone.
+void ForgetContext(CUcontext handle);
+// The contexts of a device.
+int ContextsOf(int device, CUcontext* contexts, int capacity);
+// Waits for all work of all known contexts.
+CUresult SynchronizeContexts();
+
+}  // namespace reprise::driver
+
+#endif  // REPRISE_REPLAY_RECORDER_DRIVER_CONTEXTS_H_

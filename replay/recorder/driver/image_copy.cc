@@ -1,0 +1,290 @@
+#include "replay/recorder/driver/image_copy.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "replay/recorder/driver/driver.h"
+#include "replay/recorder/driver/hooks.h"
+
+namespace reprise::driver {
+namespace {
+
+namespace wire = driver_wire;
+
+constexpr uint64_t kImageAlignment = 4096;
+
+uint64_t RoundUp(uint64_t value, uint64_t to) {
+  return (value + to - 1) / to * to;
+}
+
+uint64_t Smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
+uint64_t Larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+bool IsHostMemory(const wire::LiveRange& range) {
+  return range.origin == wire::kOriginPinned;
+}
+
+bool IsZero(const char* data, uint64_t bytes) {
+  return data[0] == 0 && memcmp(data, data + 1, bytes - 1) == 0;
+}
+
+void WaitWhile(std::atomic<uint32_t>* word, uint32_t value) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(word),
+          FUTEX_WAIT | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
+}
+
+void WakeAll(std::atomic<uint32_t>* word) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(word),
+          FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, nullptr, nullptr, 0);
+}
+
+int WorkerCount(int most) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0) return 1;
+  const int count = CPU_COUNT(&cpus) / 2;
+  if (count < 1) return 1;
+  return count < most ? count : most;
+}
+
+// Newer glibcs have these under a new version; they are looked up, not linked.
+struct ThreadCalls {
+  int (*create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  int (*join)(pthread_t, void**);
+};
+
+ThreadCalls FindThreadCalls() {
+  ThreadCalls calls;
+  calls.create = reinterpret_cast<decltype(calls.create)>(
+      RealDlsym(RTLD_DEFAULT, "pthread_create"));
+  calls.join = reinterpret_cast<decltype(calls.join)>(
+      RealDlsym(RTLD_DEFAULT, "pthread_join"));
+  return calls;
+}
+
+}  // namespace
+
+// One walk over the image. Workers take one slice of every chunk.
+struct ImageCopy::Pass {
+  const char* image = nullptr;
+  char* to = nullptr;
+  unsigned char* bits = nullptr;  // null: fill all of `to`
+  uint32_t workers = 0;
+  std::atomic<uint32_t> ready{0};             // chunks in their buffers
+  std::atomic<uint32_t> done[kBuffers] = {};  // slices, since the beginning
+  std::atomic<bool> stopped{false};
+};
+
+struct ImageCopy::Worker {
+  ImageCopy* copy;
+  Pass* pass;
+  uint32_t slice;
+  pthread_t thread;
+};
+
+CUresult ImageCopy::Open(const standin::Array<wire::LiveRange>& ranges,
+                         uint64_t image_bytes) {
+  ranges_ = &ranges;
+  image_bytes_ = image_bytes;
+  chunks_ = (image_bytes_ + kBufferBytes - 1) / kBufferBytes;
+  CUresult result = CUDA_CALL(cuStreamCreate, &stream_, CU_STREAM_NON_BLOCKING);
+  if (result != CUDA_SUCCESS) return result;
+  for (uint64_t i = 0; i < Smaller(chunks_, kBuffers); ++i) {
+    void* buffer = nullptr;
+    result = CUDA_CALL(cuMemHostAlloc, &buffer,
+                       static_cast<size_t>(Smaller(image_bytes_, kBufferBytes)),
+                       CU_MEMHOSTALLOC_PORTABLE);
+    if (result != CUDA_SUCCESS) return result;
+    buffers_[i] = static_cast<char*>(buffer);
+    result = CUDA_CALL(cuEventCreate, &events_[i], CU_EVENT_DISABLE_TIMING);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+ImageCopy::~ImageCopy() {
+  for (CUevent event : events_)
+    if (event != nullptr) CUDA_CALL(cuEventDestroy_v2, event);
+  for (char* buffer : buffers_) {
+    if (buffer != nullptr) CUDA_CALL(cuMemFreeHost, static_cast<void*>(buffer));
+  }
+  if (stream_ != nullptr) CUDA_CALL(cuStreamDestroy_v2, stream_);
+}
+
+uint64_t ImageCopy::ChunkBytes(uint64_t chunk) const {
+  return Smaller(kBufferBytes, image_bytes_ - chunk * kBufferBytes);
+}
+
+CUresult ImageCopy::CopyRange(const wire::LiveRange& range, uint64_t offset,
+                              uint64_t bytes, char* to) {
+  if (IsHostMemory(range)) {
+    memcpy(to, reinterpret_cast<const char*>(range.address) + offset, bytes);
+    return CUDA_SUCCESS;
+  }
+  return CUDA_CALL(cuMemcpyDtoHAsync_v2, static_cast<void*>(to),
+                   static_cast<CUdeviceptr>(range.address + offset),
+                   static_cast<size_t>(bytes), stream_);
+}
+
+// Begins to copy a chunk into its buffer; chunks come in order.
+CUresult ImageCopy::Issue(uint64_t chunk) {
+  const uint64_t begin = chunk * kBufferBytes;
+  const uint64_t end = begin + ChunkBytes(chunk);
+  char* buffer = buffers_[chunk % kBuffers];
+  while (next_range_ < ranges_->size() && next_range_offset_ < end) {
+    const wire::LiveRange& range = (*ranges_)[next_range_];
+    const uint64_t range_end = next_range_offset_ + range.bytes;
+    const uint64_t from = Larger(begin, next_range_offset_);
+    const uint64_t to = Smaller(end, range_end);
+    if (from < to) {
+      const CUresult result = CopyRange(range, from - next_range_offset_,
+                                        to - from, buffer + (from - begin));
+      if (result != CUDA_SUCCESS) return result;
+    }
+    // Zeros up to where the next range begins.
+    const uint64_t padded = RoundUp(range_end, kImageAlignment);
+    const uint64_t gap = Larger(range_end, begin);
+    const uint64_t gap_end = Smaller(padded, end);
+    if (gap < gap_end) memset(buffer + (gap - begin), 0, gap_end - gap);
+    if (padded > end) break;
+    next_range_offset_ = padded;
+    ++next_range_;
+  }
+  return CUDA_CALL(cuEventRecord, events_[chunk % kBuffers], stream_);
+}
+
+void ImageCopy::Process(Pass* pass, uint64_t chunk, uint64_t slice,
+                        uint64_t slices) {
+  const uint64_t base = chunk * kBufferBytes;
+  const uint64_t bytes = ChunkBytes(chunk);
+  const uint64_t step =
+      RoundUp((bytes + slices - 1) / slices, wire::kBlockBytes);
+  const uint64_t end = Smaller(bytes, (slice + 1) * step);
+  const char* buffer = buffers_[chunk % kBuffers];
+  for (uint64_t at = slice * step; at < end; at += wire::kBlockBytes) {
+    const uint64_t size = Smaller(wire::kBlockBytes, end - at);
+    if (pass->bits == nullptr) {
+      // The image's pages of zeros need no memory.
+      for (uint64_t page = 0; page < size; page += kImageAlignment) {
+        if (!IsZero(buffer + at + page, kImageAlignment))
+          memcpy(pass->to + base + at + page, buffer + at + page,
+                 kImageAlignment);
+      }
+    } else if (memcmp(buffer + at, pass->image + base + at, size) != 0) {
+      memcpy(pass->to + base + at, buffer + at, size);
+      const uint64_t block = (base + at) / wire::kBlockBytes;
+      __atomic_fetch_or(&pass->bits[block / 8],
+                        static_cast<unsigned char>(1u << (block % 8)),
+                        __ATOMIC_RELAXED);
+    }
+  }
+}
+
+void* ImageCopy::RunWorker(void* argument) {
+  Worker* worker = static_cast<Worker*>(argument);
+  Pass* pass = worker->pass;
+  for (uint64_t chunk = 0; chunk < worker->copy->chunks_; ++chunk) {
+    for (;;) {
+      const uint32_t ready = pass->ready.load(std::memory_order_acquire);
+      if (pass->stopped.load()) return nullptr;
+      if (ready > chunk) break;
+      WaitWhile(&pass->ready, ready);
+    }
+    worker->copy->Process(pass, chunk, worker->slice, pass->workers);
+    std::atomic<uint32_t>& done = pass->done[chunk % kBuffers];
+    done.fetch_add(1, std::memory_order_release);
+    WakeAll(&done);
+  }
+  return nullptr;
+}
+
+CUresult ImageCopy::Run(Pass* pass) {
+  next_range_ = 0;
+  next_range_offset_ = 0;
+  const ThreadCalls threads = FindThreadCalls();
+  Worker workers[kMaxWorkers];
+  const int wanted = threads.create != nullptr && threads.join != nullptr
+                         ? WorkerCount(kMaxWorkers)
+                         : 0;
+  // Workers read the count of all before any begins.
+  pass->workers = static_cast<uint32_t>(wanted);
+  int started = 0;
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);
+  for (; started < wanted; ++started) {
+    workers[started] = {this, pass, static_cast<uint32_t>(started), {}};
+    if (threads.create(&workers[started].thread, nullptr, RunWorker,
+                       &workers[started]) != 0)
+      break;
+  }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+
+  const uint32_t here = pass->workers - static_cast<uint32_t>(started);
+  const auto finish = [&](uint64_t chunk) {
+    CUresult result = CUDA_CALL(cuEventSynchronize, events_[chunk % kBuffers]);
+    if (result != CUDA_SUCCESS) return result;
+    pass->ready.store(static_cast<uint32_t>(chunk + 1),
+                      std::memory_order_release);
+    WakeAll(&pass->ready);
+    // Slices of workers that could not be started, or all.
+    if (pass->workers == 0) Process(pass, chunk, 0, 1);
+    for (uint32_t i = 0; i < here; ++i) {
+      Process(pass, chunk, static_cast<uint32_t>(started) + i, pass->workers);
+      pass->done[chunk % kBuffers].fetch_add(1);
+    }
+    return result;
+  };
+  CUresult result = CUDA_SUCCESS;
+  uint64_t finished = 0;
+  for (uint64_t chunk = 0; chunk < chunks_ && result == CUDA_SUCCESS; ++chunk) {
+    std::atomic<uint32_t>& done = pass->done[chunk % kBuffers];
+    const uint32_t free_at =
+        static_cast<uint32_t>(chunk / kBuffers) * pass->workers;
+    if (chunk >= kBuffers && finished <= chunk - kBuffers)
+      result = finish(finished++);
+    for (uint32_t seen = done.load(std::memory_order_acquire); seen < free_at;
+         seen = done.load(std::memory_order_acquire))
+      WaitWhile(&done, seen);
+    if (result == CUDA_SUCCESS) result = Issue(chunk);
+    if (result == CUDA_SUCCESS && chunk > finished) result = finish(finished++);
+  }
+  while (result == CUDA_SUCCESS && finished < chunks_)
+    result = finish(finished++);
+  if (result != CUDA_SUCCESS) {
+    pass->stopped = true;
+    pass->ready.store(UINT_MAX);
+    WakeAll(&pass->ready);
+    // Nothing may still write into the buffers when they are freed.
+    CUDA_CALL(cuStreamSynchronize, stream_);
+  }
+  for (int i = 0; i < started; ++i) threads.join(workers[i].thread, nullptr);
+  return result;
+}
+
+CUresult ImageCopy::CopyAll(char* image) {
+  Pass pass;
+  pass.to = image;
+  return Run(&pass);
+}
+
+CUresult ImageCopy::CopyChanged(const char* image, char* changed,
+                                unsigned char* bits) {
+  Pass pass;
+  pass.image = image;
+  pass.to = changed;
+  pass.bits = bits;
+  return Run(&pass);
+}
+
+}  // namespace reprise::driver

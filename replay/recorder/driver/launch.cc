@@ -1,0 +1,160 @@
+#include "replay/recorder/driver/launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "replay/recorder/driver/allocator.h"
+#include "replay/recorder/driver/driver.h"
+#include "replay/recorder/driver/gate.h"
+#include "replay/recorder/driver/modules.h"
+#include "replay/recorder/driver/process.h"
+#include "replay/recorder/driver/recording.h"
+
+namespace reprise::driver {
+namespace {
+
+namespace wire = driver_wire;
+
+// Asks about a handle, which is a CUkernel or a CUfunction.
+class HandleQuery {
+ public:
+  HandleQuery(CUfunction handle, const Kernel& kernel)
+      : handle_(handle),
+        kernel_(reinterpret_cast<CUkernel>(handle) == kernel.library_kernel
+                    ? kernel.library_kernel
+                    : nullptr) {
+    CUDA_CALL(cuCtxGetDevice, &device_);
+  }
+
+  CUresult Parameter(size_t index, size_t* offset, size_t* bytes) const {
+    if (kernel_ != nullptr)
+      return CUDA_CALL(cuKernelGetParamInfo, kernel_, index, offset, bytes);
+    return CUDA_CALL(cuFuncGetParamInfo, handle_, index, offset, bytes);
+  }
+
+  uint32_t Attribute(CUfunction_attribute attribute) const {
+    int value = 0;
+    const CUresult result =
+        kernel_ != nullptr
+            ? CUDA_CALL(cuKernelGetAttribute, &value, attribute, kernel_,
+                        device_)
+            : CUDA_CALL(cuFuncGetAttribute, &value, attribute, handle_);
+    return result == CUDA_SUCCESS && value > 0 ? static_cast<uint32_t>(value)
+                                               : 0;
+  }
+
+ private:
+  CUfunction handle_;
+  CUkernel kernel_;
+  CUdevice device_ = 0;
+};
+
+bool AskParameters(const HandleQuery& query, Kernel* kernel) {
+  Array<wire::Parameter> parameters;
+  for (size_t i = 0; i < wire::kMaxParameters; ++i) {
+    size_t offset = 0;
+    size_t bytes = 0;
+    const CUresult result = query.Parameter(i, &offset, &bytes);
+    if (result == CUDA_ERROR_INVALID_VALUE) break;  // behind the last
+    if (result != CUDA_SUCCESS || offset + bytes > wire::kMaxArgumentBytes)
+      return false;
+    if (!parameters.Append(
+            {static_cast<uint32_t>(offset), static_cast<uint32_t>(bytes)}))
+      return false;
+    const uint32_t end = static_cast<uint32_t>(offset + bytes);
+    if (end > kernel->argument_bytes) kernel->argument_bytes = end;
+  }
+  kernel->parameters = parameters.data();
+  kernel->parameter_count = static_cast<uint32_t>(parameters.size());
+  return true;
+}
+
+// Tells the parent of a kernel before its first launch. Requires the channel.
+bool Introduce(ParentLock& parent, const HandleQuery& query, Kernel* kernel) {
+  static uint32_t next_number = 0;
+  kernel->number = next_number++;
+  kernel->counter = CounterOf(kernel->number);
+  const bool parameters_known = AskParameters(query, kernel);
+  bool wanted = false;
+  if (parent.ok() && kernel->number < wire::kMaxKernels) {
+    wire::KernelRequest request;
+    request.kernel = kernel->number;
+    request.parameter_count = kernel->parameter_count;
+    request.module = kernel->module->number;
+    request.static_shared_bytes =
+        query.Attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+    request.max_threads_per_block =
+        query.Attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    request.registers = query.Attribute(CU_FUNC_ATTRIBUTE_NUM_REGS);
+    request.local_bytes = query.Attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+    wire::KernelReply reply;
+    const size_t table = kernel->parameter_count * sizeof(wire::Parameter);
+    if (parent->Send(wire::kKernel, request, {kernel->parameters, table},
+                     {kernel->name, strlen(kernel->name)}) &&
+        parent->Receive(wire::kKernel, &reply)) {
+      wanted = reply.wanted != 0;
+    } else {
+      parent.Lost("naming a kernel");
+    }
+  }
+  if (wanted && !parameters_known) {
+    AbandonKernel(parent, *kernel,
+                  "the driver does not tell the kernel's parameters; it takes "
+                  "driver 550 or newer");
+    wanted = false;
+  }
+  if (wanted && kernel->module->image.bytes == 0) {
+    AbandonKernel(parent, *kernel,
+                  "the module's machine code is in no known form");
+    wanted = false;
+  }
+  kernel->wanted.store(wanted, std::memory_order_relaxed);
+  kernel->introduced.store(true, std::memory_order_release);
+  return wanted;
+}
+
+// The kernel behind a handle, introduced; null: none that can be named.
+Kernel* KernelOf(CUfunction handle) {
+  Kernel* kernel = FindKernel(handle);
+  if (kernel == nullptr) kernel = FindUnknownKernel(handle);
+  if (kernel == nullptr) return nullptr;
+  if (!kernel->introduced.load(std::memory_order_acquire)) {
+    ParentLock parent;
+    if (!kernel->introduced.load(std::memory_order_acquire))
+      Introduce(parent, HandleQuery(handle, *kernel), kernel);
+  }
+  return kernel;
+}
+
+bool IsCapturing(CUstream stream) {
+  if (!Capturing()) return false;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult result = CUDA_CALL(cuStreamIsCapturing, stream, &status);
+  return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+}  // namespace
+
+CUresult Launch(const LaunchCall& launch, RealLaunch real) {
+  SharedGate gate;
+  Kernel* kernel = FindKernel(launch.function);
+  if (kernel == nullptr ||
+      !kernel->introduced.load(std::memory_order_acquire)) {
+    kernel = KernelOf(launch.function);
+    if (kernel == nullptr) return real();
+  }
+  const uint64_t occurrence =
+      __atomic_fetch_add(&kernel->counter->launches, 1, __ATOMIC_RELAXED);
+  if (!kernel->wanted.load(std::memory_order_relaxed)) return real();
+  if (IsCapturing(launch.stream)) {
+    Problem(
+        "kernels that the application launches through a graph are not "
+        "recorded (seen: %s)",
+        kernel->name);
+    return real();
+  }
+  gate.Release();
+  return RecordLaunch(kernel, occurrence, launch, real);
+}
+
+}  // namespace reprise::driver

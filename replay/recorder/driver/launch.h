@@ -1,0 +1,43 @@
+// One kernel launch on its way to the driver: counted, and recorded where the
+// parent wants it. Thread-safe.
+#ifndef REPRISE_REPLAY_RECORDER_DRIVER_LAUNCH_H_
+#define REPRISE_REPLAY_RECORDER_DRIVER_LAUNCH_H_
+
+#include <cuda.h>
+#include <stdint.h>
+
+namespace reprise::driver {
+
+struct LaunchCall {
+  CUfunction function = nullptr;  // or a CUkernel
+  unsigned int grid[3] = {};
+  unsigned int block[3] = {};
+  unsigned int cluster[3] = {};
+  unsigned int dynamic_shared_bytes = 0;
+  bool cooperative = false;
+  CUstream stream = nullptr;  // explicit
+  void** parameters = nullptr;
+  void** extra = nullptr;
+};
+
+// The application's own call, to be made exactly once.
+struct RealLaunch {
+  CUresult (*call)(const void* arguments) = nullptr;
+  const void* arguments = nullptr;
+  CUresult operator()() const { return call(arguments); }
+};
+
+template <typename Callable>
+RealLaunch AsRealLaunch(const Callable& callable) {
+  return {[](const void* arguments) {
+            return (*static_cast<const Callable*>(arguments))();
+          },
+          &callable};
+}
+
+// Requires Active(). Answers what the driver answered.
+CUresult Launch(const LaunchCall& launch, RealLaunch real);
+
+}  // namespace reprise::driver
+
+#endif  // REPRISE_REPLAY_RECORDER_DRIVER_LAUNCH_H_

@@ -1,0 +1,413 @@
+#include "replay/recorder/driver/recording.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "replay/recorder/driver/allocator.h"
+#include "replay/recorder/driver/contexts.h"
+#include "replay/recorder/driver/driver.h"
+#include "replay/recorder/driver/gate.h"
+#include "replay/recorder/driver/image_copy.h"
+
+namespace reprise::driver {
+namespace {
+
+namespace wire = driver_wire;
+
+constexpr uint64_t kImageAlignment = 4096;
+// How long other threads' calls may take until the launch goes unrecorded.
+constexpr int64_t kAloneTimeoutMs = 2000;
+
+uint64_t RoundUp(uint64_t value, uint64_t to) {
+  return (value + to - 1) / to * to;
+}
+
+// The arguments as one buffer, laid out as the parameters say. False: the
+// application passed none.
+bool PackArguments(const Kernel& kernel, const LaunchCall& launch,
+                   unsigned char* packed) {
+  memset(packed, 0, kernel.argument_bytes);
+  if (launch.parameters != nullptr) {
+    for (uint32_t i = 0; i < kernel.parameter_count; ++i) {
+      const wire::Parameter& parameter = kernel.parameters[i];
+      memcpy(packed + parameter.offset, launch.parameters[i], parameter.bytes);
+    }
+    return true;
+  }
+  if (launch.extra == nullptr) return kernel.argument_bytes == 0;
+  const void* buffer = nullptr;
+  size_t bytes = 0;
+  for (void** at = launch.extra; *at != CU_LAUNCH_PARAM_END; at += 2) {
+    if (at[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = at[1];
+    if (at[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      bytes = *static_cast<const size_t*>(at[1]);
+  }
+  if (buffer == nullptr) return kernel.argument_bytes == 0;
+  if (bytes > kernel.argument_bytes) bytes = kernel.argument_bytes;
+  memcpy(packed, buffer, bytes);
+  return true;
+}
+
+// The context that a launch runs in.
+Context* ContextOf(const LaunchCall& launch) {
+  CUcontext handle = nullptr;
+  if (launch.stream != CU_STREAM_LEGACY &&
+      launch.stream != CU_STREAM_PER_THREAD &&
+      CUDA_CALL(cuStreamGetCtx, launch.stream, &handle) == CUDA_SUCCESS)
+    return FindContext(handle);
+  return CurrentContext();
+}
+
+// Makes a sorted table disjoint: what an earlier range holds already goes.
+void RemoveOverlaps(Array<wire::LiveRange>* ranges) {
+  size_t kept = 0;
+  for (size_t i = 0; i < ranges->size(); ++i) {
+    wire::LiveRange range = (*ranges)[i];
+    if (kept > 0) {
+      const wire::LiveRange& last = (*ranges)[kept - 1];
+      const uint64_t end = last.address + last.bytes;
+      if (range.address < end) {
+        if (range.address + range.bytes <= end) continue;
+        range.bytes -= end - range.address;
+        range.address = end;
+      }
+    }
+    if (range.bytes > 0) (*ranges)[kept++] = range;
+  }
+  while (ranges->size() > kept) ranges->Remove(ranges->size() - 1);
+}
+
+void Insert(const wire::LiveRange& range, Array<wire::LiveRange>* ranges) {
+  size_t low = 0;
+  size_t high = ranges->size();
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if ((*ranges)[middle].address < range.address)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  ranges->Insert(low, range);
+}
+
+bool FindVariable(const Module& module, const char* name, uint64_t* address,
+                  uint64_t* bytes) {
+  CUdeviceptr pointer = 0;
+  size_t size = 0;
+  CUresult result = CUDA_ERROR_NOT_FOUND;
+  if (module.library != nullptr) {
+    result =
+        CUDA_CALL(cuLibraryGetGlobal, &pointer, &size, module.library, name);
+    if (result != CUDA_SUCCESS)
+      result =
+          CUDA_CALL(cuLibraryGetManaged, &pointer, &size, module.library, name);
+  } else if (module.module != nullptr) {
+    result =
+        CUDA_CALL(cuModuleGetGlobal_v2, &pointer, &size, module.module, name);
+  }
+  *address = pointer;
+  *bytes = size;
+  return result == CUDA_SUCCESS && pointer != 0 && size > 0;
+}
+
+// One recording, from the parent's kRecord to kEpilogue, with the gate held
+// exclusively.
+class Recording {
+ public:
+  Recording(Kernel* kernel, const LaunchCall& launch, RealLaunch real,
+            int device, const Array<char>& names)
+      : kernel_(kernel),
+        launch_(launch),
+        real_(real),
+        device_(device),
+        names_(names) {}
+  ~Recording();
+
+  CUresult Run();
+
+ private:
+  // False: the launch goes unrecorded, and the parent knows.
+  bool Prepare();
+  bool FindRanges();
+  bool AskForImage();
+  bool FillPrologue();
+  CUresult LaunchTimed(wire::EpilogueNotice* notice);
+  void SendEpilogue(wire::EpilogueNotice* notice);
+  // Tells the parent; false.
+  bool Abandon(const char* why, int code = 0);
+
+  Kernel* kernel_;
+  const LaunchCall& launch_;
+  RealLaunch real_;
+  int device_;
+  const Array<char>& names_;
+  ParentLock parent_;
+  Array<wire::LiveRange> ranges_;
+  uint64_t image_bytes_ = 0;
+  char* image_ = nullptr;  // two halves
+  ImageCopy copy_;
+};
+
+Recording::~Recording() {
+  if (image_ != nullptr) munmap(image_, 2 * image_bytes_);
+  free(ranges_.data());
+}
+
+bool Recording::Abandon(const char* why, int code) {
+  char text[256];
+  if (code != 0)
+    snprintf(text, sizeof(text), "%s (driver error %d)", why, code);
+  else
+    snprintf(text, sizeof(text), "%s", why);
+  const wire::AbandonNotice notice{kernel_->number, 0};
+  if (parent_.ok() &&
+      !parent_->Send(wire::kAbandon, notice, {text, strlen(text)}))
+    parent_.Lost("abandoning a recording");
+  return false;
+}
+
+bool Recording::FindRanges() {
+  if (!LiveRanges(device_, &ranges_)) return Abandon("out of host memory");
+  for (size_t at = 0; at < names_.size();) {
+    const char* name = &names_[at];
+    uint64_t address = 0;
+    uint64_t bytes = 0;
+    if (FindVariable(*kernel_->module, name, &address, &bytes))
+      Insert({address, bytes, wire::kOriginGlobal, static_cast<uint32_t>(at)},
+             &ranges_);
+    at += strlen(name) + 1;
+  }
+  RemoveOverlaps(&ranges_);
+  for (const wire::LiveRange& range : ranges_)
+    image_bytes_ += RoundUp(range.bytes, kImageAlignment);
+  if (ranges_.size() > wire::kMaxRanges)
+    return Abandon("too many allocations are alive");
+  return true;
+}
+
+bool Recording::AskForImage() {
+  const wire::PrologueRequest request{static_cast<uint32_t>(ranges_.size()),
+                                      static_cast<uint32_t>(names_.size()),
+                                      image_bytes_};
+  wire::PrologueReply reply;
+  int fd = -1;
+  if (!parent_->Send(
+          wire::kPrologue, request,
+          {ranges_.data(), ranges_.size() * sizeof(ranges_[0])},
+          {names_.size() > 0 ? &names_[0] : nullptr, names_.size()}) ||
+      !parent_->Receive(wire::kPrologue, &reply, nullptr, 0, &fd)) {
+    parent_.Lost("recording a launch");
+    if (fd >= 0) close(fd);
+    return false;
+  }
+  const bool usable =
+      fd >= 0 && lseek(fd, 0, SEEK_END) >= static_cast<off_t>(2 * image_bytes_);
+  bool ok = reply.verdict == wire::kRecord;
+  if (ok && !usable) {
+    parent_.Lost("recording a launch: no usable memory came");
+    ok = false;
+  }
+  if (ok && image_bytes_ > 0) {
+    void* image = mmap(nullptr, 2 * image_bytes_, PROT_READ | PROT_WRITE,
+                       MAP_SHARED, fd, 0);
+    if (image == MAP_FAILED)
+      ok = Abandon("the image cannot be mapped");
+    else
+      image_ = static_cast<char*>(image);
+  }
+  if (fd >= 0) close(fd);
+  return ok;
+}
+
+bool Recording::FillPrologue() {
+  const int64_t begin = standin::MonotonicNs();
+  CUresult result = copy_.Open(ranges_, image_bytes_);
+  if (result == CUDA_SUCCESS) result = copy_.CopyAll(image_);
+  if (result != CUDA_SUCCESS)
+    return Abandon("the memory cannot be copied", result);
+  const wire::FilledRequest request{
+      static_cast<uint64_t>(standin::MonotonicNs() - begin)};
+  wire::FilledReply reply;
+  if (!parent_->Send(wire::kFilled, request) ||
+      !parent_->Receive(wire::kFilled, &reply)) {
+    parent_.Lost("recording a launch");
+    return false;
+  }
+  return reply.verdict == wire::kRecord;
+}
+
+bool Recording::Prepare() {
+  if (!parent_.ok()) return false;
+  const CUresult result = SynchronizeContexts();
+  if (result != CUDA_SUCCESS)
+    return Abandon("work before the launch failed", result);
+  return FindRanges() && AskForImage() && FillPrologue();
+}
+
+// Launches, waits, and times. What failed is in the notice; the launch's own
+// result is the answer to the application, which meets later errors itself.
+CUresult Recording::LaunchTimed(wire::EpilogueNotice* notice) {
+  CUevent begin = nullptr;
+  CUevent end = nullptr;
+  const bool timed =
+      CUDA_CALL(cuEventCreate, &begin, CU_EVENT_DEFAULT) == CUDA_SUCCESS &&
+      CUDA_CALL(cuEventCreate, &end, CU_EVENT_DEFAULT) == CUDA_SUCCESS &&
+      CUDA_CALL(cuEventRecord, begin, launch_.stream) == CUDA_SUCCESS;
+  const CUresult result = real_();
+  CUresult completion = result;
+  if (result == CUDA_SUCCESS) {
+    if (timed) CUDA_CALL(cuEventRecord, end, launch_.stream);
+    completion = CUDA_CALL(cuStreamSynchronize, launch_.stream);
+  }
+  float milliseconds = 0;
+  if (timed && completion == CUDA_SUCCESS &&
+      CUDA_CALL(cuEventElapsedTime, &milliseconds, begin, end) == CUDA_SUCCESS)
+    notice->duration_ns = milliseconds * 1e6;
+  if (begin != nullptr) CUDA_CALL(cuEventDestroy_v2, begin);
+  if (end != nullptr) CUDA_CALL(cuEventDestroy_v2, end);
+  notice->error = completion;
+  return result;
+}
+
+void Recording::SendEpilogue(wire::EpilogueNotice* notice) {
+  const uint64_t blocks =
+      (image_bytes_ + wire::kBlockBytes - 1) / wire::kBlockBytes;
+  const size_t bytes = static_cast<size_t>((blocks + 7) / 8);
+  unsigned char* bits =
+      static_cast<unsigned char*>(calloc(bytes > 0 ? bytes : 1, 1));
+  if (bits == nullptr) {
+    Abandon("out of host memory");
+    return;
+  }
+  if (notice->error == CUDA_SUCCESS) {
+    const int64_t begin = standin::MonotonicNs();
+    const CUresult result =
+        copy_.CopyChanged(image_, image_ + image_bytes_, bits);
+    if (result != CUDA_SUCCESS) notice->error = result;
+    notice->copy_ns = static_cast<uint64_t>(standin::MonotonicNs() - begin);
+  }
+  if (!parent_->Send(wire::kEpilogue, *notice, {bits, bytes}))
+    parent_.Lost("recording a launch");
+  free(bits);
+}
+
+CUresult Recording::Run() {
+  if (!Prepare()) return real_();
+  wire::EpilogueNotice notice;
+  const CUresult result = LaunchTimed(&notice);
+  SendEpilogue(&notice);
+  return result;
+}
+
+// Sends the image that holds a kernel, once.
+bool SendModule(ParentLock& parent, Module* module) {
+  if (module->sent) return true;
+  const wire::ModuleNotice notice{module->number, module->image.bytes};
+  module->sent = parent->Send(
+      wire::kModule, notice,
+      {module->image.data, static_cast<size_t>(module->image.bytes)});
+  if (!module->sent) parent.Lost("sending a module");
+  return module->sent;
+}
+
+bool AskBegin(ParentLock& parent, Kernel* kernel,
+              const wire::BeginRequest& request, const void* arguments,
+              Array<char>* names) {
+  wire::BeginReply reply;
+  uint64_t rest = 0;
+  bool ok = parent->Send(wire::kBegin, request,
+                         {arguments, request.argument_bytes}) &&
+            parent->Receive(wire::kBegin, &reply, &rest, wire::kMaxNameBytes) &&
+            rest == reply.name_bytes && names->Reserve(rest + 1);
+  if (ok && rest > 0) {
+    for (uint64_t i = 0; i < rest; ++i) names->Append(0);
+    ok = parent->ReceiveBytes(names->data(), rest) && (*names)[rest - 1] == 0;
+  }
+  if (!ok) {
+    parent.Lost("asking about a launch");
+    return false;
+  }
+  if (reply.verdict == wire::kNever) kernel->wanted = false;
+  return reply.verdict == wire::kRecord;
+}
+
+// Other threads' calls did not end in time.
+void AbandonBusy(const Kernel& kernel) {
+  constexpr char kWhy[] =
+      "calls of other threads did not end within two seconds, so memory could "
+      "not be kept still";
+  const wire::AbandonNotice notice{kernel.number, 0};
+  ParentLock parent;
+  if (parent.ok() &&
+      !parent->Send(wire::kAbandon, notice, {kWhy, sizeof(kWhy) - 1}))
+    parent.Lost("abandoning a recording");
+}
+
+// Whether the parent wants this launch; then `names` are the variables to look
+// up.
+bool Begin(Kernel* kernel, uint64_t occurrence, int device,
+           const LaunchCall& launch, Array<char>* names) {
+  wire::BeginRequest request;
+  request.kernel = kernel->number;
+  request.device = static_cast<uint32_t>(device);
+  request.occurrence = occurrence;
+  for (int i = 0; i < 3; ++i) {
+    request.grid[i] = launch.grid[i];
+    request.block[i] = launch.block[i];
+    request.cluster[i] = launch.cluster[i];
+  }
+  request.dynamic_shared_bytes = launch.dynamic_shared_bytes;
+  request.cooperative = launch.cooperative ? 1 : 0;
+  request.argument_bytes = kernel->argument_bytes;
+  unsigned char* arguments = static_cast<unsigned char*>(
+      malloc(kernel->argument_bytes > 0 ? kernel->argument_bytes : 1));
+  if (arguments == nullptr) return false;
+  bool wanted = false;
+  if (PackArguments(*kernel, launch, arguments)) {
+    ParentLock parent;
+    wanted = parent.ok() && SendModule(parent, kernel->module) &&
+             AskBegin(parent, kernel, request, arguments, names);
+  }
+  free(arguments);
+  return wanted;
+}
+
+}  // namespace
+
+void AbandonKernel(ParentLock& parent, const Kernel& kernel, const char* why) {
+  const wire::AbandonNotice notice{kernel.number, 1};
+  if (!parent->Send(wire::kAbandon, notice, {why, strlen(why)}))
+    parent.Lost("refusing a kernel");
+}
+
+CUresult RecordLaunch(Kernel* kernel, uint64_t occurrence,
+                      const LaunchCall& launch, RealLaunch real) {
+  static Mutex one_recording;
+  MutexLock lock(one_recording);
+  Context* context = ContextOf(launch);
+  Array<char> names;
+  const bool wanted =
+      kernel->wanted.load() && !Capturing() && context != nullptr &&
+      Begin(kernel, occurrence, context->device, launch, &names);
+  CUresult result = CUDA_SUCCESS;
+  if (wanted && TheGate().LockExclusive(kAloneTimeoutMs)) {
+    {
+      WithContext with(context->handle.load());
+      RelaxedCapture relaxed;
+      Recording recording(kernel, launch, real, context->device, names);
+      result = recording.Run();
+    }
+    TheGate().UnlockExclusive();
+  } else {
+    if (wanted) AbandonBusy(*kernel);
+    SharedGate gate;
+    result = real();
+  }
+  free(names.data());
+  return result;
+}
+
+}  // namespace reprise::driver

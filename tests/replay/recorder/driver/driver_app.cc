@@ -1,0 +1,322 @@
+// An application of the driver API for tests: finds the driver as a static
+// cudart does, runs the scenario that its first argument names, and prints what
+// it sees. Exit code 0 unless a call failed that should not.
+#include <cuda.h>
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using GetProcAddress = CUresult (*)(const char*, void**, int, cuuint64_t,
+                                    CUdriverProcAddressQueryResult*);
+
+void* g_library = nullptr;
+GetProcAddress g_get = nullptr;
+
+template <typename... A>
+CUresult Call(const char* name, A... arguments) {
+  void* address = nullptr;
+  if (g_get(name, &address, CUDA_VERSION, 0, nullptr) != CUDA_SUCCESS) {
+    printf("no %s\n", name);
+    exit(2);
+  }
+  return reinterpret_cast<CUresult (*)(A...)>(address)(arguments...);
+}
+
+void Check(CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS) return;
+  printf("%s: %d\n", what, static_cast<int>(result));
+  fflush(stdout);
+  exit(1);
+}
+#define CHECK(name, ...) Check(Call(name __VA_OPT__(, ) __VA_ARGS__), name)
+
+// A module as nvcc's host code holds it: a wrapper in the file's own memory.
+struct Fatbin {
+  uint32_t magic = 0xba55ed50;
+  uint16_t version = 1;
+  uint16_t header_bytes = 16;
+  uint64_t payload_bytes = 200;
+  char text[200] =
+      "kernel fill\nkernel increment\nkernel fail\nvariable table 64\n";
+};
+const Fatbin kFatbin;
+struct Wrapper {
+  uint32_t magic = 0x466243b1;
+  uint32_t version = 1;
+  const void* image = &kFatbin;
+  const void* unused = nullptr;
+};
+const Wrapper kWrapper;
+
+CUcontext g_context = nullptr;
+CUlibrary g_module = nullptr;
+
+void Start() {
+  g_library = dlopen("libcuda.so.1", RTLD_NOW);
+  if (g_library == nullptr) {
+    printf("no driver: %s\n", dlerror());
+    exit(2);
+  }
+  g_get =
+      reinterpret_cast<GetProcAddress>(dlsym(g_library, "cuGetProcAddress_v2"));
+  CHECK("cuInit", 0u);
+  CHECK("cuDevicePrimaryCtxRetain", &g_context, CUdevice{0});
+  CHECK("cuCtxSetCurrent", g_context);
+  CHECK("cuLibraryLoadData", &g_module, static_cast<const void*>(&kWrapper),
+        static_cast<CUjit_option*>(nullptr), static_cast<void**>(nullptr), 0u,
+        static_cast<CUlibraryOption*>(nullptr), static_cast<void**>(nullptr),
+        0u);
+}
+
+CUfunction Kernel(const char* name) {
+  CUkernel kernel = nullptr;
+  CHECK("cuLibraryGetKernel", &kernel, g_module, name);
+  return reinterpret_cast<CUfunction>(kernel);
+}
+
+CUdeviceptr Alloc(size_t bytes) {
+  CUdeviceptr pointer = 0;
+  CHECK("cuMemAlloc", &pointer, bytes);
+  return pointer;
+}
+
+CUdeviceptr AllocAsync(size_t bytes, CUstream stream) {
+  CUdeviceptr pointer = 0;
+  CHECK("cuMemAllocAsync", &pointer, bytes, stream);
+  return pointer;
+}
+
+CUresult Launch(CUfunction kernel, CUstream stream,
+                std::vector<void*> parameters, void** extra = nullptr) {
+  return Call("cuLaunchKernel", kernel, 2u, 1u, 1u, 32u, 1u, 1u, 0u, stream,
+              extra != nullptr ? nullptr : parameters.data(), extra);
+}
+
+CUresult Fill(CUdeviceptr to, int value, int count) {
+  static CUfunction kernel = Kernel("fill");
+  return Launch(kernel, nullptr, {&to, &value, &count});
+}
+
+CUresult Increment(CUdeviceptr cell) {
+  static CUfunction kernel = Kernel("increment");
+  return Launch(kernel, nullptr, {&cell});
+}
+
+int ReadInt(CUdeviceptr from) {
+  int value = 0;
+  CHECK("cuMemcpyDtoH", static_cast<void*>(&value), from, sizeof(value));
+  return value;
+}
+
+void Launches() {
+  const CUdeviceptr cell = Alloc(4);
+  CHECK("cuMemsetD8", cell, static_cast<unsigned char>(0), size_t{4});
+  for (int i = 0; i < 5; ++i) Check(Increment(cell), "launch");
+  Check(Fill(cell, 7, 1), "launch");
+  Check(Increment(cell), "launch");
+  printf("cell %d\n", ReadInt(cell));
+}
+
+// One buffer of three blocks, one small one, a variable, pinned memory.
+void Records() {
+  const CUdeviceptr large = Alloc(3 << 20);
+  const CUdeviceptr small = Alloc(100);
+  void* pinned = nullptr;
+  CHECK("cuMemHostAlloc", &pinned, size_t{5000}, 0u);
+  memset(pinned, 'p', 5000);
+  CHECK("cuMemsetD8", large, static_cast<unsigned char>(1), size_t{3 << 20});
+  CHECK("cuMemsetD8", small, static_cast<unsigned char>(2), size_t{100});
+  printf("large %llx\nsmall %llx\n", large, small);
+  Check(Fill(large + (1 << 20), 9, 10), "launch");
+  // The packed form of the arguments.
+  struct {
+    CUdeviceptr to;
+    int value;
+    int count;
+  } packed{small, 8, 2};
+  size_t bytes = sizeof(packed);
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed,
+                   CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+  Check(Launch(Kernel("fill"), nullptr, {}, extra), "launch");
+  printf("values %d %d\n", ReadInt(large + (1 << 20)), ReadInt(small + 4));
+}
+
+void Fails() {
+  const CUresult launched = Launch(Kernel("fail"), nullptr, {});
+  printf("launch %d\n", launched);
+  printf("synchronize %d\n", Call("cuCtxSynchronize"));
+}
+
+void Allocations() {
+  const CUdeviceptr a = Alloc(1);
+  const CUdeviceptr b = Alloc(513);
+  const CUdeviceptr c = Alloc(2 << 20);
+  printf("aligned %d\n", a % 512 == 0 && b % 512 == 0 && c % (2 << 20) == 0);
+  CUdeviceptr base = 0;
+  size_t bytes = 0;
+  CHECK("cuMemGetAddressRange", &base, &bytes, b + 100);
+  printf("range %d %zu\n", base == b, bytes);
+  printf("interior free %d\n", Call("cuMemFree", b + 1));
+  printf("free %d\n", Call("cuMemFree", b));
+  printf("double free %d\n", Call("cuMemFree", b));
+  printf("null free %d\n", Call("cuMemFree", CUdeviceptr{0}));
+  printf("reused %d\n", Alloc(513) == b);
+  printf("nothing %d\n", Call("cuMemAlloc", &base, size_t{0}));
+  printf("too much %d\n", Call("cuMemAlloc", &base, size_t{1} << 40));
+  CUcontext context = nullptr;
+  CHECK("cuPointerGetAttribute", static_cast<void*>(&context),
+        CU_POINTER_ATTRIBUTE_CONTEXT, c + 5);
+  printf("context %d\n", context == g_context);
+  unsigned type = 0;
+  CHECK("cuMemFree", a);
+  printf("freed memory %d\n",
+         Call("cuPointerGetAttribute", static_cast<void*>(&type),
+              CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a));
+  size_t pitch = 0;
+  CHECK("cuMemAllocPitch", &base, &pitch, size_t{100}, size_t{3}, 4u);
+  printf("pitch %zu\n", pitch);
+  CUipcMemHandle handle;
+  printf("ipc %d\n", Call("cuIpcGetMemHandle", &handle, c));
+  // All memory, twice, so that freed memory must come back.
+  for (int round = 0; round < 2; ++round) {
+    std::vector<CUdeviceptr> all;
+    CUdeviceptr one = 0;
+    while (Call("cuMemAlloc", &one, size_t{64} << 20) == CUDA_SUCCESS)
+      all.push_back(one);
+    printf("blocks %zu\n", all.size());
+    for (CUdeviceptr pointer : all) CHECK("cuMemFree", pointer);
+  }
+}
+
+void Streams() {
+  CUstream first = nullptr;
+  CUstream second = nullptr;
+  CHECK("cuStreamCreate", &first, 0u);
+  CHECK("cuStreamCreate", &second, 0u);
+  const auto hold =
+      reinterpret_cast<void (*)(CUstream, int)>(dlsym(g_library, "fakeHold"));
+  const CUdeviceptr a = AllocAsync(1000, first);
+  hold(first, 1);
+  CHECK("cuMemFreeAsync", a, first);
+  printf("same stream %d\n", AllocAsync(1000, first) == a);
+  CHECK("cuMemFreeAsync", a, first);
+  printf("other stream %d\n", AllocAsync(1000, second) == a);
+  printf("no stream %d\n", Alloc(1000) == a);
+  CHECK("cuStreamSynchronize", first);
+  printf("after synchronizing %d\n", AllocAsync(1000, second) == a);
+  // By an event, once new memory would be needed: slots of 2 MiB / 2.
+  hold(first, 1);
+  const CUdeviceptr large = AllocAsync(4 << 20, first);
+  CHECK("cuMemFreeAsync", large, first);
+  printf("unfinished %d\n", AllocAsync(4 << 20, second) == large);
+  hold(first, 0);
+  printf("finished %d\n", AllocAsync(4 << 20, second) == large);
+  printf("destroyed %d\n", Call("cuStreamDestroy", first));
+  printf("bad stream %d\n",
+         Call("cuMemFreeAsync", large, reinterpret_cast<CUstream>(0x1234)));
+}
+
+void DlsymTransparency() {
+  void* direct = dlsym(g_library, "cuLaunchKernel");
+  void* asked = nullptr;
+  g_get("cuLaunchKernel", &asked, CUDA_VERSION, 0, nullptr);
+  printf("one hook %d\n", direct == asked);
+  g_get("cuLaunchKernel", &asked, CUDA_VERSION,
+        CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, nullptr);
+  printf("another for threads' own streams %d\n", direct != asked);
+  printf("unhooked %d\n", dlsym(g_library, "cuDeviceGetCount") != nullptr);
+  printf("missing %d\n", dlsym(g_library, "cuNoSuchCall") == nullptr);
+  printf("error %d\n", dlerror() != nullptr);
+  printf("old version %d\n",
+         dlsym(g_library, "cuMemAlloc") == nullptr);  // the fake has none
+  dlerror();
+  printf("host %d\n",
+         dlsym(RTLD_DEFAULT, "printf") == reinterpret_cast<void*>(&printf));
+  printf("next %d\n", dlsym(RTLD_NEXT, "malloc") != nullptr);
+  printf("no library's %d\n", dlsym(RTLD_NEXT, "cuNoSuchCall") == nullptr);
+}
+
+void Forks() {
+  fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    Start();
+    Launches();
+    fflush(stdout);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  printf("child %d\n", status);
+  fflush(stdout);
+}
+
+void Captures() {
+  CUstream stream = nullptr;
+  CHECK("cuStreamCreate", &stream, 0u);
+  CUdeviceptr cell = Alloc(4);
+  CHECK("cuMemsetD8", cell, static_cast<unsigned char>(0), size_t{4});
+  CHECK("cuStreamBeginCapture", stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+  Check(Launch(Kernel("increment"), stream, {&cell}), "launch");
+  CUgraph graph = nullptr;
+  CHECK("cuStreamEndCapture", stream, &graph);
+  Check(Increment(cell), "launch");
+  printf("cell %d\n", ReadInt(cell));
+}
+
+void Threads() {
+  Increment(Alloc(4));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([] {
+      CHECK("cuCtxSetCurrent", g_context);
+      CUdeviceptr cell = Alloc(4);
+      CHECK("cuMemsetD8", cell, static_cast<unsigned char>(0), size_t{4});
+      for (int i = 0; i < 200; ++i) {
+        Check(Increment(cell), "launch");
+        CHECK("cuMemFree", Alloc(600));
+      }
+      if (ReadInt(cell) != 200) printf("lost a launch\n");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  printf("done\n");
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  const std::string scenario = argv[1];
+  if (scenario == "forks") {
+    Forks();
+    return 0;
+  }
+  Start();
+  if (scenario == "launches") Launches();
+  if (scenario == "records") Records();
+  if (scenario == "fails") Fails();
+  if (scenario == "allocations") Allocations();
+  if (scenario == "streams") Streams();
+  if (scenario == "dlsym") DlsymTransparency();
+  if (scenario == "captures") Captures();
+  if (scenario == "threads") Threads();
+  if (scenario == "used-then-forks") {
+    Launches();
+    Forks();
+  }
+  fflush(stdout);
+  const auto calls =
+      reinterpret_cast<long (*)(const char*)>(dlsym(g_library, "fakeCalls"));
+  printf("native allocations %ld\n",
+         calls("cuMemAlloc_v2") + calls("cuMemAllocAsync"));
+  return 0;
+}

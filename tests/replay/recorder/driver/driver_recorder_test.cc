@@ -1,0 +1,348 @@
+// libreprise_cuda.so inside applications that use a driver over host memory,
+// against a parent that follows a script.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "replay/base/file_util.h"
+#include "tests/replay/recorder/driver/scripted_parent.h"
+#include "tests/replay/recorder/shell.h"
+
+namespace reprise {
+namespace {
+
+namespace wire = driver_wire;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::HeardKernel;
+using testing::HeardProcess;
+using testing::HeardRange;
+using testing::HeardRecording;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::Script;
+using testing::ScriptedParent;
+using testing::Shell;
+using testing::ShellResult;
+using ::testing::SizeIs;
+
+std::string Binaries() {
+  const char* directory = std::getenv("REPRISE_BINARY_DIR");
+  return directory != nullptr ? directory : ".";
+}
+
+class DriverRecorderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto directory = TemporaryDirectory::Create("driver");
+    ASSERT_TRUE(directory.ok());
+    directory_ = std::make_unique<TemporaryDirectory>(*std::move(directory));
+  }
+
+  std::string Socket() const { return directory_->path() + "/socket"; }
+
+  // Runs a program with the library preloaded and, with a script, a parent.
+  ShellResult Run(const std::string& program, const Script* script = nullptr,
+                  const std::string& preload_first = "",
+                  const std::string& preload_last = "") {
+    std::unique_ptr<ScriptedParent> parent;
+    std::string environment = "LD_LIBRARY_PATH=" + Binaries() +
+                              "/tests/fake_driver LD_PRELOAD='" +
+                              preload_first + " " + Binaries() +
+                              "/lib/libreprise_cuda.so " + preload_last + "' ";
+    if (script != nullptr) {
+      parent = std::make_unique<ScriptedParent>(Socket(), *script);
+      environment += "REPRISE_DRIVER_SOCKET=" + Socket() + " ";
+    }
+    const ShellResult result = Shell(
+        directory_->path(), environment + Binaries() + "/tests/bin/" + program);
+    if (parent != nullptr) heard_ = parent->Heard();
+    unlink(Socket().c_str());
+    return result;
+  }
+
+  const HeardProcess& OneProcess() {
+    EXPECT_THAT(heard_, SizeIs(1));
+    static const HeardProcess none;
+    return heard_.size() == 1 ? heard_[0] : none;
+  }
+
+  std::unique_ptr<TemporaryDirectory> directory_;
+  std::vector<HeardProcess> heard_;
+};
+
+// The value that a line "name value" of the output gives, as hexadecimal.
+uint64_t Printed(const std::string& out, const std::string& name) {
+  const size_t at = out.find(name + " ");
+  EXPECT_NE(at, std::string::npos) << name;
+  return at == std::string::npos
+             ? 0
+             : std::stoull(out.substr(at + name.size() + 1), nullptr, 16);
+}
+
+TEST_F(DriverRecorderTest, WithoutAParentEverythingIsTheDrivers) {
+  const ShellResult result = Run("driver_app launches");
+  EXPECT_EQ(result.exit_code(), 0);
+  EXPECT_EQ(result.out, "cell 8\nnative allocations 1\n");
+  EXPECT_EQ(result.err, "");
+}
+
+TEST_F(DriverRecorderTest, AParentThatIsNotThereIsSaidAndPassed) {
+  setenv("REPRISE_DRIVER_SOCKET", "/nonexistent/socket", 1);
+  const ShellResult result = Run("driver_app launches");
+  unsetenv("REPRISE_DRIVER_SOCKET");
+  EXPECT_EQ(result.out, "cell 8\nnative allocations 1\n");
+  EXPECT_THAT(result.err, HasSubstr("nothing is recorded"));
+}
+
+TEST_F(DriverRecorderTest, CountsLaunchesOfEachKernel) {
+  Script script;
+  const ShellResult result = Run("driver_app launches", &script);
+  EXPECT_EQ(result.out, "cell 8\nnative allocations 0\n");
+  const HeardProcess& heard = OneProcess();
+  EXPECT_THAT(heard.executable, HasSubstr("driver_app"));
+  ASSERT_THAT(heard.kernels, SizeIs(2));
+  EXPECT_EQ(heard.kernels[0].name, "increment");
+  EXPECT_EQ(heard.kernels[0].launches, 6);
+  EXPECT_EQ(heard.kernels[1].name, "fill");
+  EXPECT_EQ(heard.kernels[1].launches, 1);
+  ASSERT_THAT(heard.kernels[1].parameters, SizeIs(3));
+  EXPECT_EQ(heard.kernels[1].parameters[2].offset, 12);
+  EXPECT_EQ(heard.kernels[1].parameters[2].bytes, 4);
+  EXPECT_THAT(heard.begins, IsEmpty());
+  EXPECT_THAT(heard.modules, IsEmpty());
+}
+
+TEST_F(DriverRecorderTest, RecordsWhatIsLiveBeforeAndWhatTheLaunchWrote) {
+  Script script;
+  script.wanted = [](const std::string& name) { return name == "fill"; };
+  script.variables = {"missing", "table"};
+  const ShellResult result = Run("driver_app records", &script);
+  EXPECT_THAT(result.out, HasSubstr("values 9 8\n"));
+  const HeardProcess& heard = OneProcess();
+  EXPECT_THAT(heard.abandoned, IsEmpty());
+  EXPECT_THAT(heard.problems, IsEmpty());
+  ASSERT_THAT(heard.modules, SizeIs(1));
+  EXPECT_THAT(heard.modules.begin()->second, SizeIs(216));
+  EXPECT_THAT(heard.modules.begin()->second, HasSubstr("kernel fill"));
+  ASSERT_THAT(heard.recordings, SizeIs(2));
+
+  const HeardRecording& first = heard.recordings[0];
+  ASSERT_TRUE(first.complete);
+  EXPECT_EQ(first.end.error, 0);
+  EXPECT_EQ(first.end.duration_ns, 250000);
+  EXPECT_EQ(first.begin.grid[0], 2);
+  EXPECT_EQ(first.begin.block[0], 32);
+  ASSERT_THAT(first.arguments, SizeIs(16));
+  EXPECT_EQ(first.arguments[8], 9);
+  // The target of the write: other blocks are not sent.
+  EXPECT_EQ(first.changed_blocks, 1);
+
+  const uint64_t large = Printed(result.out, "large");
+  const uint64_t small = Printed(result.out, "small");
+  int seen = 0;
+  for (const HeardRange& range : first.ranges) {
+    if (range.range.address == large) {
+      ++seen;
+      EXPECT_EQ(range.range.origin, wire::kOriginDevice);
+      ASSERT_THAT(range.before, SizeIs(3 << 20));
+      EXPECT_EQ(range.before[1 << 20], 1);
+      EXPECT_EQ(range.after[1 << 20], 9);
+      EXPECT_EQ(range.after[(1 << 20) + 36], 9);
+      EXPECT_EQ(range.after[(1 << 20) + 40], 1);
+    } else if (range.range.address == small) {
+      ++seen;
+      EXPECT_EQ(range.before, std::string(100, 2));
+      EXPECT_EQ(range.after, range.before);
+    } else if (range.range.origin == wire::kOriginPinned) {
+      ++seen;
+      EXPECT_EQ(range.before, std::string(5000, 'p'));
+    } else if (range.range.origin == wire::kOriginGlobal) {
+      ++seen;
+      EXPECT_EQ(range.symbol, "table");
+      EXPECT_THAT(range.before, SizeIs(64));
+    }
+  }
+  EXPECT_EQ(seen, 4);
+  EXPECT_THAT(first.ranges, SizeIs(4));
+
+  const HeardRecording& second = heard.recordings[1];
+  EXPECT_EQ(second.begin.occurrence, 1);
+  EXPECT_EQ(second.arguments[8], 8);
+  ASSERT_TRUE(second.complete);
+}
+
+TEST_F(DriverRecorderTest, VerdictsAreObeyed) {
+  Script script;
+  script.wanted = [](const std::string& name) { return name == "increment"; };
+  script.verdict = [](const std::string&, const wire::BeginRequest& begin) {
+    return begin.occurrence < 2 ? wire::kPass : wire::kNever;
+  };
+  const ShellResult result = Run("driver_app launches", &script);
+  EXPECT_EQ(result.out, "cell 8\nnative allocations 0\n");
+  EXPECT_THAT(OneProcess().begins, SizeIs(3));
+  EXPECT_EQ(OneProcess().kernels[0].launches, 6);
+}
+
+TEST_F(DriverRecorderTest, AnEqualInstanceIsLaunchedAndNotKept) {
+  Script script;
+  script.wanted = [](const std::string&) { return true; };
+  script.filled = wire::kEqual;
+  const ShellResult result = Run("driver_app launches", &script);
+  EXPECT_EQ(result.out, "cell 8\nnative allocations 0\n");
+  EXPECT_THAT(OneProcess().recordings, SizeIs(7));
+  EXPECT_FALSE(OneProcess().recordings[0].complete);
+}
+
+TEST_F(DriverRecorderTest, AFailingKernelFailsAsWithoutUs) {
+  Script script;
+  script.wanted = [](const std::string&) { return true; };
+  const ShellResult recorded = Run("driver_app fails", &script);
+  const ShellResult plain = Run("driver_app fails");
+  EXPECT_EQ(recorded.out, plain.out);
+  ASSERT_THAT(OneProcess().recordings, SizeIs(1));
+  EXPECT_EQ(OneProcess().recordings[0].end.error, 700);
+}
+
+TEST_F(DriverRecorderTest, AllocationsAnswerAsTheDriver) {
+  Script script;
+  const ShellResult result = Run("driver_app allocations", &script);
+  EXPECT_EQ(result.out,
+            "aligned 1\nrange 1 513\ninterior free 1\nfree 0\ndouble free 1\n"
+            "null free 0\nreused 1\nnothing 1\ntoo much 2\ncontext 1\n"
+            "freed memory 1\npitch 512\nipc 1\n"
+            "blocks 15\nblocks 15\nnative allocations 1\n");
+  EXPECT_THAT(OneProcess().problems,
+              ElementsAre(HasSubstr("--allocator native")));
+}
+
+TEST_F(DriverRecorderTest, FreedMemoryWaitsForItsStream) {
+  Script script;
+  const ShellResult result = Run("driver_app streams", &script);
+  EXPECT_EQ(result.out,
+            "same stream 1\nother stream 0\nno stream 0\n"
+            "after synchronizing 1\nunfinished 0\nfinished 1\ndestroyed 0\n"
+            "bad stream 400\nnative allocations 0\n");
+}
+
+TEST_F(DriverRecorderTest, TheNativeAllocatorIsTrackedOnly) {
+  Script script;
+  script.flags = wire::kFlagNativeAllocator;
+  script.wanted = [](const std::string& name) { return name == "fill"; };
+  const ShellResult result = Run("driver_app records", &script);
+  EXPECT_THAT(result.out, HasSubstr("native allocations 2\n"));
+  ASSERT_THAT(OneProcess().recordings, SizeIs(2));
+  EXPECT_THAT(OneProcess().recordings[0].ranges, SizeIs(3));
+}
+
+TEST_F(DriverRecorderTest, AnArenaThatCannotBeHadIsSaid) {
+  Script script;
+  script.arena_base = 0x1000;  // the kernel gives nobody this one
+  const ShellResult result = Run("driver_app launches", &script);
+  EXPECT_EQ(result.out, "cell 8\nnative allocations 1\n");
+  EXPECT_THAT(OneProcess().problems, ElementsAre(HasSubstr("arena base")));
+}
+
+TEST_F(DriverRecorderTest, CapturedLaunchesAreNotRecorded) {
+  Script script;
+  script.wanted = [](const std::string&) { return true; };
+  const ShellResult result = Run("driver_app captures", &script);
+  EXPECT_THAT(result.out, HasSubstr("cell 1\n"));
+  EXPECT_THAT(OneProcess().problems, ElementsAre(HasSubstr("graph")));
+  EXPECT_THAT(OneProcess().recordings, SizeIs(1));
+}
+
+TEST_F(DriverRecorderTest, ThreadsMayLaunchWhileAnotherIsRecorded) {
+  Script script;
+  script.wanted = [](const std::string&) { return true; };
+  script.verdict = [](const std::string&, const wire::BeginRequest& begin) {
+    return begin.occurrence % 10 == 0 ? wire::kRecord : wire::kPass;
+  };
+  const ShellResult result = Run("driver_app threads", &script);
+  EXPECT_EQ(result.out, "done\nnative allocations 0\n");
+  EXPECT_EQ(OneProcess().kernels[0].launches, 801);
+  EXPECT_THAT(OneProcess().recordings, SizeIs(81));
+}
+
+TEST_F(DriverRecorderTest, LookupsBehaveAsWithoutUs) {
+  Script script;
+  const ShellResult recorded = Run("driver_app dlsym", &script);
+  EXPECT_THAT(recorded.out, Not(HasSubstr(" 0\nun")));
+  const ShellResult plain = Run("driver_app dlsym");
+  const ShellResult alone =
+      Shell(directory_->path(), "LD_LIBRARY_PATH=" + Binaries() +
+                                    "/tests/fake_driver " + Binaries() +
+                                    "/tests/bin/driver_app dlsym");
+  EXPECT_EQ(recorded.out, alone.out);
+  EXPECT_EQ(plain.out, alone.out);
+}
+
+TEST_F(DriverRecorderTest, ALinkedApplicationIsRecordedToo) {
+  Script script;
+  script.wanted = [](const std::string&) { return true; };
+  const ShellResult result = Run("driver_linked_app", &script);
+  EXPECT_EQ(result.out, "launch 0\nin arena 1\n");
+  ASSERT_THAT(OneProcess().recordings, SizeIs(1));
+  EXPECT_TRUE(OneProcess().recordings[0].complete);
+  // The image as it was when it was loaded.
+  EXPECT_THAT(OneProcess().modules.at(0), HasSubstr("kernel increment"));
+}
+
+TEST_F(DriverRecorderTest, OtherPreloadsFindTheNextCall) {
+  const std::string other =
+      Binaries() + "/tests/lib/libdriver_other_preload.so";
+  for (const bool first : {true, false}) {
+    Script script;
+    const ShellResult result = Run("driver_linked_app", &script,
+                                   first ? other : "", first ? "" : other);
+    EXPECT_EQ(result.out, "other saw a launch\nlaunch 0\nin arena 1\n");
+    ASSERT_THAT(OneProcess().kernels, SizeIs(1));
+    EXPECT_EQ(OneProcess().kernels[0].launches, 1);
+  }
+}
+
+TEST_F(DriverRecorderTest, AForkedChildConnectsByItself) {
+  Script script;
+  const ShellResult result = Run("driver_app forks", &script);
+  EXPECT_EQ(result.out, "cell 8\nchild 0\n");
+  EXPECT_THAT(heard_, SizeIs(1));
+}
+
+TEST_F(DriverRecorderTest, AChildOfAProcessThatUsedCudaIsLeftAlone) {
+  Script script;
+  const ShellResult result = Run("driver_app used-then-forks", &script);
+  EXPECT_THAT(result.out, HasSubstr("child 0\n"));
+  EXPECT_EQ(OneProcess().kernels[0].launches, 6);
+}
+
+TEST_F(DriverRecorderTest, AParentThatVanishesEndsOnlyTheRecording) {
+  for (uint32_t at = wire::kHello; at <= wire::kEpilogue; ++at) {
+    Script script;
+    script.wanted = [](const std::string&) { return true; };
+    script.vanish_at = at;
+    const ShellResult result = Run("driver_app launches", &script);
+    EXPECT_EQ(result.exit_code(), 0) << at;
+    EXPECT_THAT(result.out, HasSubstr("cell 8\n")) << at;
+    EXPECT_THAT(result.err, HasSubstr("record")) << at;
+  }
+}
+
+TEST_F(DriverRecorderTest, NonsenseFromTheParentEndsOnlyTheRecording) {
+  for (uint32_t at = wire::kHello; at <= wire::kFilled; ++at) {
+    if (at == wire::kModule) continue;  // has no answer
+    Script script;
+    script.wanted = [](const std::string&) { return true; };
+    script.nonsense_at = at;
+    const ShellResult result = Run("driver_app launches", &script);
+    EXPECT_EQ(result.exit_code(), 0) << at;
+    EXPECT_THAT(result.out, HasSubstr("cell 8\n")) << at;
+    EXPECT_THAT(result.err, HasSubstr("record")) << at;
+  }
+}
+
+}  // namespace
+}  // namespace reprise
