@@ -58,6 +58,29 @@ build --compiler clang --out "$work/an out" nosuch
 expect "an unknown name is bad usage" exited 2
 expect "the known names are listed" printed "apps.tsv has: broken good"
 
+mkdir -p "$copy/image"
+printf '#ifndef __CUDA__\nextern "C" const unsigned char kernels_image[];\nint main() { return kernels_image[0] == 0; }\n#endif\n' >"$copy/image/main.cc"
+printf '#include "kernels.h"\n' >"$copy/image/kernels.image.cu"
+printf 'extern "C" __global__ void K(int* p) { *p = 1; }\n' >"$copy/image/kernels.h"
+printf 'image\tmain.cc,kernels.image.cu\t-cudart=none -lm\t-\tK\tdescription\town\nflags\ta.cu\t-gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=compute_90 -Xfatbin=-compress-all --default-stream=per-thread\t-\tK\tdescription\town\n' >"$work/other.tsv"
+mkdir -p "$copy/flags"
+printf '#ifndef CUDA_API_PER_THREAD_DEFAULT_STREAM\n#error one default stream\n#endif\nint main() {}\n' >"$copy/flags/a.cu"
+: >"$work/calls"
+build --compiler clang --out "$work/an out" --table "$work/other.tsv" --launcher "$work/launcher $work/calls"
+expect "another table's applications build" exited 0
+expect "only those are built" printed "built 2 applications"
+expect "a .cc is compiled for the host alone" test -z "$(grep -F main.cc "$work/calls" | grep -F -- '-x cuda')"
+expect "the program finds the embedded image" "$work/an out/image"
+expect "an application can do without the runtime" test -z "$(grep -F -- '-o '"$work/an out/image" "$work/calls" | grep -F -- -lcudart)"
+expect "libraries come with the link" test "$(grep -c -- ' -lm' "$work/calls")" = 1
+expect "architectures replace --arch" test "$(grep -F flags/a.cu "$work/calls" | grep -cF -- '--cuda-gpu-arch=sm_80 --cuda-include-ptx=sm_90')" = 1
+
+build --compiler clang --out "$work/an out" --table "$work/other.tsv" good
+expect "another table does not know apps.tsv's" exited 2
+expect "the other table is named" printed "other.tsv has: flags image"
+build --compiler clang --out "$work/an out" --table "$work/nowhere.tsv"
+expect "a missing table is bad usage" exited 2
+
 build --compiler gcc --out "$work/an out"
 expect "an unknown compiler is bad usage" exited 2
 build --compiler clang
