@@ -1,0 +1,184 @@
+#include "replay/device/cuda/cuda_device.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "replay/base/status_macros.h"
+#include "replay/device/cuda/executor_client.h"
+#include "replay/device/cuda/unit_image.h"
+#include "replay/unit/unit_store.h"
+
+namespace reprise {
+namespace {
+
+class CudaKernel : public LoadedKernel {
+ public:
+  CudaKernel(CudaExecutorClient& executor, uint64_t module)
+      : executor_(executor), module_(module) {}
+  ~CudaKernel() override { executor_.UnloadModule(module_); }
+  uint64_t module() const { return module_; }
+
+ private:
+  CudaExecutorClient& executor_;
+  const uint64_t module_;
+};
+
+class CudaResidentUnit : public ResidentUnit {
+ public:
+  static absl::StatusOr<std::unique_ptr<ResidentUnit>> Create(
+      const UnitReader& unit, const LoadOptions& load,
+      const CudaDeviceOptions& options, CudaExecutorClient& executor) {
+    ASSIGN_OR_RETURN(const auto image, cuda::UnitImage::Create(unit, load));
+    ASSIGN_OR_RETURN(const uint64_t id,
+                     executor.LoadUnit(image->request(), image->fd()));
+    return std::unique_ptr<ResidentUnit>(
+        new CudaResidentUnit(unit, options, executor, id));
+  }
+  ~CudaResidentUnit() override { executor_.UnloadUnit(id_); }
+
+  absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(
+      const v1::CompileReply& code, const std::string& kernel_symbol) override {
+    v1::LoadCudaModuleRequest request;
+    request.set_image(code.code());
+    request.set_kernel(kernel_symbol);
+    for (const v1::ModuleGlobal& global : code.globals()) {
+      if (!IsRange(global.symbol())) request.add_globals(global.symbol());
+    }
+    return Load(std::move(request));
+  }
+
+  absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadApplicationKernel()
+      override {
+    const v1::Unit& manifest = unit_.manifest();
+    if (!manifest.has_machine_code() || manifest.machine_code().bytes() == 0) {
+      return absl::UnimplementedError(absl::StrCat(
+          "unit ", unit_.id(), " holds no machine code of its application"));
+    }
+    v1::LoadCudaModuleRequest request;
+    ASSIGN_OR_RETURN(*request.mutable_image(),
+                     unit_.chunks().GetString(manifest.machine_code()));
+    request.set_kernel(manifest.kernel().symbol());
+    return Load(std::move(request));
+  }
+
+  absl::Status Restore() override {
+    pending_.Clear();
+    pending_.set_restore(true);
+    return absl::OkStatus();
+  }
+  absl::Status Poison(uint64_t seed) override {
+    pending_.set_poison(true);
+    pending_.set_poison_seed(seed);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<LaunchReport> Launch(LoadedKernel& kernel,
+                                      const LaunchOptions& options) override {
+    v1::LaunchCudaRequest request;
+    request.set_unit(id_);
+    request.set_module(static_cast<const CudaKernel&>(kernel).module());
+    *request.mutable_prepare() = std::exchange(pending_, v1::PrepareCuda());
+    *request.mutable_launch() = options.launch;
+    request.set_arguments(unit_.manifest().arguments());
+    request.set_instrumented(options.instrumented);
+    request.set_keep_l2(options_.keep_l2);
+    request.set_keep_mapped(options_.keep_golden_mapped);
+    return executor_.Launch(request, options.timeout);
+  }
+
+  absl::StatusOr<Verdict> Verify(
+      const v1::Tolerance& default_tolerance) override {
+    RETURN_IF_ERROR(PrepareNow());
+    v1::VerifyCudaRequest request;
+    request.set_unit(id_);
+    *request.mutable_default_tolerance() = default_tolerance;
+    ASSIGN_OR_RETURN(const v1::CudaVerdict reply, executor_.Verify(request));
+    Verdict verdict;
+    verdict.equal = reply.equal();
+    verdict.ranges.assign(reply.ranges().begin(), reply.ranges().end());
+    return verdict;
+  }
+
+  absl::Status AdoptReference() override {
+    RETURN_IF_ERROR(PrepareNow());
+    return executor_.AdoptReference(id_);
+  }
+
+ private:
+  CudaResidentUnit(const UnitReader& unit, const CudaDeviceOptions& options,
+                   CudaExecutorClient& executor, uint64_t id)
+      : unit_(unit), options_(options), executor_(executor), id_(id) {}
+
+  bool IsRange(const std::string& symbol) const {
+    for (const v1::MemoryRange& range : unit_.manifest().memory()) {
+      if (range.symbol() == symbol) return true;
+    }
+    return false;
+  }
+
+  absl::StatusOr<std::unique_ptr<LoadedKernel>> Load(
+      v1::LoadCudaModuleRequest request) {
+    request.set_unit(id_);
+    ASSIGN_OR_RETURN(const uint64_t module,
+                     executor_.LoadModule(std::move(request)));
+    return std::make_unique<CudaKernel>(executor_, module);
+  }
+
+  // What was asked for without a launch behind it.
+  absl::Status PrepareNow() {
+    if (!pending_.restore() && !pending_.poison()) return absl::OkStatus();
+    v1::PrepareCudaRequest request;
+    request.set_unit(id_);
+    *request.mutable_prepare() = std::exchange(pending_, v1::PrepareCuda());
+    return executor_.Prepare(request);
+  }
+
+  const UnitReader unit_;
+  const CudaDeviceOptions options_;
+  CudaExecutorClient& executor_;
+  const uint64_t id_;
+  v1::PrepareCuda pending_;
+};
+
+class CudaDevice : public Device {
+ public:
+  CudaDevice(CudaDeviceOptions options,
+             std::unique_ptr<CudaExecutorClient> executor)
+      : options_(std::move(options)), executor_(std::move(executor)) {
+    const v1::CudaDeviceFacts& facts = executor_->facts();
+    facts_.kind = absl::StrCat("cuda:", options_.ordinal);
+    facts_.name = facts.name();
+    facts_.architecture = absl::StrCat("sm_", facts.compute_capability_major(),
+                                       facts.compute_capability_minor());
+    facts_.max_threads_per_block = facts.max_threads_per_block();
+    facts_.max_shared_bytes_per_block = facts.max_shared_bytes_per_block();
+    facts_.parallel_units = facts.multiprocessors();
+  }
+  const DeviceFacts& facts() const override { return facts_; }
+  v1::CompileTarget compile_target() const override {
+    return v1::COMPILE_TARGET_CUBIN;
+  }
+  absl::StatusOr<std::unique_ptr<ResidentUnit>> Load(
+      const UnitReader& unit, const LoadOptions& load) override {
+    return CudaResidentUnit::Create(unit, load, options_, *executor_);
+  }
+
+ private:
+  const CudaDeviceOptions options_;
+  const std::unique_ptr<CudaExecutorClient> executor_;
+  DeviceFacts facts_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> CreateCudaDevice(
+    CudaDeviceOptions options) {
+  CudaExecutorClient::Options client;
+  client.executable = options.executor_executable;
+  client.arguments = options.executor_arguments;
+  client.ordinal = options.ordinal;
+  ASSIGN_OR_RETURN(auto executor, CudaExecutorClient::Start(std::move(client)));
+  return std::make_unique<CudaDevice>(std::move(options), std::move(executor));
+}
+
+}  // namespace reprise

@@ -1,0 +1,210 @@
+#include "replay/device/cuda/executor/executor.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "replay/base/file_util.h"
+#include "replay/base/status_macros.h"
+#include "replay/device/cuda/executor/access_recorder.h"
+#include "replay/device/cuda/executor/launcher.h"
+
+namespace reprise::cuda {
+namespace {
+
+// The argument buffer with addresses of the unit's variables as the bound
+// module has them.
+std::string RelocatedArguments(const UnitMemory& memory,
+                               std::string arguments) {
+  for (size_t i = 0; i < memory.ranges().size(); ++i) {
+    const v1::CudaUnitRange& range = memory.ranges()[i];
+    if (range.symbol().empty()) continue;
+    const std::optional<uint64_t> address = memory.AddressOf(i);
+    if (!address.has_value() || *address == range.address()) continue;
+    for (size_t at = 0; at + 8 <= arguments.size(); at += 8) {
+      uint64_t word;
+      std::memcpy(&word, &arguments[at], sizeof(word));
+      if (word < range.address() || word >= range.address() + range.bytes())
+        continue;
+      word += *address - range.address();
+      std::memcpy(&arguments[at], &word, sizeof(word));
+    }
+  }
+  return arguments;
+}
+
+}  // namespace
+
+Executor::Image::~Image() {
+  if (bytes != nullptr) munmap(bytes, size);
+}
+
+Executor::~Executor() {
+  modules_.clear();
+  units_.clear();
+}
+
+absl::Status Executor::Handle(const v1::CudaExecutorRequest& request,
+                              v1::CudaExecutorReply* reply) {
+  switch (request.request_case()) {
+    case v1::CudaExecutorRequest::kDescribe:
+      *reply->mutable_facts() = gpu_->facts();
+      return absl::OkStatus();
+    case v1::CudaExecutorRequest::kLoadUnit:
+      return LoadUnit(request.load_unit());
+    case v1::CudaExecutorRequest::kUnloadUnit:
+      return UnloadUnit(request.unload_unit().unit());
+    case v1::CudaExecutorRequest::kLoadModule:
+      return LoadModule(request.load_module());
+    case v1::CudaExecutorRequest::kUnloadModule:
+      return UnloadModule(request.unload_module().module());
+    case v1::CudaExecutorRequest::kPrepare:
+      return Prepare(request.prepare());
+    case v1::CudaExecutorRequest::kLaunch:
+      return Launch(request.launch(), reply);
+    case v1::CudaExecutorRequest::kVerify:
+      return Verify(request.verify(), reply->mutable_verdict());
+    case v1::CudaExecutorRequest::kAdoptReference:
+      return AdoptReference(request.adopt_reference().unit());
+    case v1::CudaExecutorRequest::kMeasure:
+      return Measure(request.measure(), reply->mutable_measurement());
+    default:
+      return absl::InvalidArgumentError("the request asks for nothing");
+  }
+}
+
+absl::Status Executor::DeactivateOthers(uint64_t id) {
+  for (auto& [other, unit] : units_) {
+    if (other != id) RETURN_IF_ERROR(unit.memory->Deactivate());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<UnitMemory*> Executor::Activate(uint64_t id) {
+  const auto unit = units_.find(id);
+  if (unit == units_.end())
+    return absl::NotFoundError(absl::StrCat("unit ", id, " is not loaded"));
+  RETURN_IF_ERROR(DeactivateOthers(id));
+  RETURN_IF_ERROR(unit->second.memory->Activate());
+  return unit->second.memory.get();
+}
+
+absl::Status Executor::LoadUnit(const v1::LoadCudaUnitRequest& request) {
+  ASSIGN_OR_RETURN(const int fd, receive_image_());
+  Unit unit;
+  unit.image = std::make_unique<Image>();
+  void* bytes = mmap(nullptr, request.image_bytes(), PROT_READ | PROT_WRITE,
+                     MAP_SHARED, fd, 0);
+  const int error = errno;
+  close(fd);
+  if (bytes == MAP_FAILED)
+    return ErrnoToStatus(error, "cannot map the unit's image");
+  unit.image->bytes = static_cast<char*>(bytes);
+  unit.image->size = request.image_bytes();
+  RETURN_IF_ERROR(DeactivateOthers(request.unit()));
+  ASSIGN_OR_RETURN(unit.memory,
+                   UnitMemory::Create(*gpu_, request, unit.image->bytes));
+  units_[request.unit()] = std::move(unit);
+  return absl::OkStatus();
+}
+
+absl::Status Executor::UnloadUnit(uint64_t id) {
+  for (auto module = modules_.begin(); module != modules_.end();)
+    module =
+        module->second->unit() == id ? modules_.erase(module) : ++module;
+  units_.erase(id);
+  return absl::OkStatus();
+}
+
+absl::Status Executor::LoadModule(const v1::LoadCudaModuleRequest& request) {
+  ASSIGN_OR_RETURN(modules_[request.module()], Module::Load(*gpu_, request));
+  return absl::OkStatus();
+}
+
+absl::Status Executor::UnloadModule(uint64_t id) {
+  const auto module = modules_.find(id);
+  if (module == modules_.end()) return absl::OkStatus();
+  const auto unit = units_.find(module->second->unit());
+  if (unit != units_.end()) unit->second.memory->Unbind(*module->second);
+  modules_.erase(module);
+  return absl::OkStatus();
+}
+
+absl::Status Executor::Prepare(const v1::PrepareCudaRequest& request) {
+  ASSIGN_OR_RETURN(UnitMemory * memory, Activate(request.unit()));
+  RETURN_IF_ERROR(memory->Prepare(request.prepare()));
+  RETURN_IF_ERROR(memory->PrepareVariables(request.prepare()));
+  return gpu_->Synchronize();
+}
+
+absl::Status Executor::Launch(const v1::LaunchCudaRequest& request,
+                              v1::CudaExecutorReply* reply) {
+  const auto module = modules_.find(request.module());
+  if (module == modules_.end()) {
+    return absl::NotFoundError(
+        absl::StrCat("module ", request.module(), " is not loaded"));
+  }
+  ASSIGN_OR_RETURN(UnitMemory * memory, Activate(request.unit()));
+  RETURN_IF_ERROR(memory->Bind(module->second.get()));
+  RETURN_IF_ERROR(memory->Prepare(request.prepare()));
+  RETURN_IF_ERROR(memory->PrepareVariables(request.prepare()));
+  return RunKernel(request, *module->second, *memory, reply);
+}
+
+absl::Status Executor::RunKernel(const v1::LaunchCudaRequest& request,
+                                 Module& module, UnitMemory& memory,
+                                 v1::CudaExecutorReply* reply) {
+  std::unique_ptr<AccessRecorder> recorder;
+  if (request.instrumented()) {
+    ASSIGN_OR_RETURN(recorder, AccessRecorder::Create(*gpu_, memory, module));
+  }
+  RETURN_IF_ERROR(gpu_->Synchronize());
+  if (!request.keep_mapped()) {
+    RETURN_IF_ERROR(memory.Hide());
+    RETURN_IF_ERROR(module.HideKept());
+  }
+  if (!request.keep_l2()) RETURN_IF_ERROR(gpu_->FlushL2());
+  RETURN_IF_ERROR(gpu_->Synchronize());
+  output_->Take();
+  memory.NoteLaunch();
+  watchdog_.Arm(request.timeout_ms());
+  ASSIGN_OR_RETURN(
+      const LaunchResult result,
+      RunLaunch(*gpu_, module.kernel(), request.launch(),
+                RelocatedArguments(memory, request.arguments())));
+  watchdog_.Disarm();
+  reply->set_context_lost(result.context_lost);
+  v1::LaunchReply* launch = reply->mutable_launch();
+  launch->set_kind(result.kind);
+  launch->set_diagnostics(result.diagnostics);
+  launch->set_duration_ns(result.duration_ns);
+  launch->set_printf_output(output_->Take());
+  if (recorder == nullptr || result.kind != v1::OUTCOME_KIND_OK)
+    return absl::OkStatus();
+  ASSIGN_OR_RETURN(*launch->mutable_accesses(),
+                   recorder->Report(launch->mutable_diagnostics()));
+  return absl::OkStatus();
+}
+
+absl::Status Executor::Verify(const v1::VerifyCudaRequest& request,
+                              v1::CudaVerdict* verdict) {
+  ASSIGN_OR_RETURN(UnitMemory * memory, Activate(request.unit()));
+  ASSIGN_OR_RETURN(*verdict, memory->Verify(request.default_tolerance()));
+  return absl::OkStatus();
+}
+
+absl::Status Executor::AdoptReference(uint64_t id) {
+  ASSIGN_OR_RETURN(UnitMemory * memory, Activate(id));
+  return memory->AdoptReference(units_[id].image->bytes);
+}
+
+absl::Status Executor::Measure(const v1::MeasureCudaRequest& request,
+                               v1::CudaMeasurement* measurement) {
+  return absl::UnimplementedError("not yet");
+}
+
+}  // namespace reprise::cuda

@@ -1,0 +1,196 @@
+#include "replay/device/cuda/executor/gpu.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "replay/base/status_macros.h"
+
+namespace reprise::cuda {
+namespace {
+
+// Enough blocks for every multiprocessor to be full of support threads.
+constexpr uint64_t kBlocksPerMultiprocessor = 8;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Gpu>> Gpu::Create(int ordinal) {
+  auto gpu = std::unique_ptr<Gpu>(new Gpu);
+  RETURN_IF_ERROR(gpu->Initialize(ordinal));
+  return gpu;
+}
+
+absl::Status Gpu::Initialize(int ordinal) {
+  ASSIGN_OR_RETURN(driver_, Driver::Load());
+  const Driver& d = *driver_;
+  CUDA_RETURN_IF_ERROR(d, Init, (0));
+  int count = 0;
+  CUDA_RETURN_IF_ERROR(d, DeviceGetCount, (&count));
+  if (ordinal >= count) {
+    return absl::NotFoundError(
+        absl::StrCat("got device cuda:", ordinal, ", but this machine has ",
+                     count, " CUDA devices"));
+  }
+  CUDA_RETURN_IF_ERROR(d, DeviceGet, (&device_, ordinal));
+  CUDA_RETURN_IF_ERROR(d, DevicePrimaryCtxRetain, (&context_, device_));
+  CUDA_RETURN_IF_ERROR(d, CtxSetCurrent, (context_));
+  CUDA_RETURN_IF_ERROR(d, StreamCreate, (&stream_, CU_STREAM_NON_BLOCKING));
+  CUDA_RETURN_IF_ERROR(d, EventCreate, (&start_, CU_EVENT_DEFAULT));
+  CUDA_RETURN_IF_ERROR(d, EventCreate, (&stop_, CU_EVENT_DEFAULT));
+  RETURN_IF_ERROR(ReadFacts());
+  RETURN_IF_ERROR(LoadSupportKernels());
+  flush_bytes_ = 2 * facts_.l2_bytes();
+  if (flush_bytes_ == 0) return absl::OkStatus();
+  CUdeviceptr flush = 0;
+  CUDA_RETURN_IF_ERROR(d, MemAlloc, (&flush, flush_bytes_));
+  flush_ = flush;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Gpu::Attribute(CUdevice_attribute attribute) const {
+  int value = 0;
+  CUDA_RETURN_IF_ERROR(*driver_, DeviceGetAttribute,
+                       (&value, attribute, device_));
+  return value;
+}
+
+absl::Status Gpu::ReadFacts() {
+  char name[256] = {};
+  CUDA_RETURN_IF_ERROR(*driver_, DeviceGetName,
+                       (name, sizeof(name) - 1, device_));
+  facts_.set_name(name);
+  int version = 0;
+  CUDA_RETURN_IF_ERROR(*driver_, DriverGetVersion, (&version));
+  facts_.set_driver_version(static_cast<uint32_t>(version));
+  struct {
+    CUdevice_attribute attribute;
+    void (v1::CudaDeviceFacts::*set)(uint32_t);
+  } const small[] = {
+      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+       &v1::CudaDeviceFacts::set_compute_capability_major},
+      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+       &v1::CudaDeviceFacts::set_compute_capability_minor},
+      {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+       &v1::CudaDeviceFacts::set_max_threads_per_block},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+       &v1::CudaDeviceFacts::set_max_shared_bytes_per_block},
+      {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+       &v1::CudaDeviceFacts::set_multiprocessors},
+  };
+  for (const auto& fact : small) {
+    ASSIGN_OR_RETURN(const int value, Attribute(fact.attribute));
+    (facts_.*fact.set)(static_cast<uint32_t>(value));
+  }
+  ASSIGN_OR_RETURN(const int l2, Attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
+  facts_.set_l2_bytes(static_cast<uint64_t>(std::max(l2, 0)));
+  return absl::OkStatus();
+}
+
+absl::Status Gpu::LoadSupportKernels() {
+  CUDA_RETURN_IF_ERROR(*driver_, ModuleLoadData,
+                       (&support_, SupportKernelsPtx()));
+  const std::pair<CUfunction*, const char*> kernels[] = {
+      {&copy_, kCopyKernel},
+      {&poison_, kPoisonKernel},
+      {&compare_, kCompareKernel},
+      {&store_words_, kStoreWordsKernel},
+      {&plane_bits_, kPlaneBitsKernel}};
+  for (const auto& [function, name] : kernels)
+    CUDA_RETURN_IF_ERROR(*driver_, ModuleGetFunction,
+                         (function, support_, name));
+  return absl::OkStatus();
+}
+
+absl::Status Gpu::Upload(uint64_t to, const void* from, uint64_t bytes) {
+  if (bytes == 0) return absl::OkStatus();
+  CUDA_RETURN_IF_ERROR(*driver_, MemcpyHtoDAsync, (to, from, bytes, stream_));
+  return absl::OkStatus();
+}
+
+absl::Status Gpu::Download(void* to, uint64_t from, uint64_t bytes) {
+  if (bytes != 0)
+    CUDA_RETURN_IF_ERROR(*driver_, MemcpyDtoHAsync, (to, from, bytes, stream_));
+  return Synchronize();
+}
+
+absl::Status Gpu::Copy(uint64_t to, uint64_t from, uint64_t bytes) {
+  if (bytes == 0) return absl::OkStatus();
+  CUDA_RETURN_IF_ERROR(*driver_, MemcpyDtoDAsync, (to, from, bytes, stream_));
+  return absl::OkStatus();
+}
+
+absl::Status Gpu::Fill(uint64_t to, uint8_t value, uint64_t bytes) {
+  if (bytes == 0) return absl::OkStatus();
+  CUDA_RETURN_IF_ERROR(*driver_, MemsetD8Async, (to, value, bytes, stream_));
+  return absl::OkStatus();
+}
+
+absl::Status Gpu::Synchronize() {
+  CUDA_RETURN_IF_ERROR(*driver_, StreamSynchronize, (stream_));
+  return absl::OkStatus();
+}
+
+absl::Status Gpu::Run(CUfunction function, uint64_t threads,
+                      void** arguments) {
+  if (threads == 0) return absl::OkStatus();
+  const uint64_t most = std::max<uint64_t>(facts_.multiprocessors(), 1) *
+                        kBlocksPerMultiprocessor;
+  CUlaunchConfig config = {};
+  config.gridDimX = static_cast<unsigned>(
+      std::min((threads + kSupportBlock - 1) / kSupportBlock, most));
+  config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = kSupportBlock;
+  config.blockDimY = config.blockDimZ = 1;
+  config.hStream = stream_;
+  CUDA_RETURN_IF_ERROR(*driver_, LaunchKernelEx,
+                       (&config, function, arguments, nullptr));
+  return absl::OkStatus();
+}
+
+absl::Status Gpu::CopyTiles(uint64_t tiles, uint64_t count, uint32_t lanes) {
+  void* arguments[] = {&tiles, &count, &lanes};
+  return Run(copy_, count * lanes, arguments);
+}
+
+absl::Status Gpu::PoisonTiles(uint64_t tiles, uint64_t count, uint32_t lanes,
+                              uint64_t seed) {
+  void* arguments[] = {&tiles, &count, &lanes, &seed};
+  return Run(poison_, count * lanes, arguments);
+}
+
+absl::Status Gpu::CompareTiles(uint64_t tiles, uint64_t count, uint64_t jobs,
+                               uint64_t counts) {
+  void* arguments[] = {&tiles, &count, &jobs, &counts};
+  return Run(compare_, count * kSupportBlock, arguments);
+}
+
+absl::Status Gpu::StoreWords(uint64_t words, uint64_t count) {
+  void* arguments[] = {&words, &count};
+  return Run(store_words_, count, arguments);
+}
+
+absl::Status Gpu::PlaneBits(uint64_t plane, uint64_t bytes, uint64_t bits) {
+  void* arguments[] = {&plane, &bytes, &bits};
+  return Run(plane_bits_, (bytes + 31) / 32, arguments);
+}
+
+absl::Status Gpu::FlushL2() { return Fill(flush_, 0, flush_bytes_); }
+
+absl::Status Gpu::RecordStart() {
+  CUDA_RETURN_IF_ERROR(*driver_, EventRecord, (start_, stream_));
+  return absl::OkStatus();
+}
+
+absl::Status Gpu::RecordStop() {
+  CUDA_RETURN_IF_ERROR(*driver_, EventRecord, (stop_, stream_));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> Gpu::ElapsedNs() {
+  RETURN_IF_ERROR(Synchronize());
+  float milliseconds = 0;
+  CUDA_RETURN_IF_ERROR(*driver_, EventElapsedTime,
+                       (&milliseconds, start_, stop_));
+  return static_cast<double>(milliseconds) * 1e6;
+}
+
+}  // namespace reprise::cuda

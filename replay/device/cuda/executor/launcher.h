@@ -1,0 +1,29 @@
+// One launch of a recorded kernel, and what became of it. Not thread-safe.
+#ifndef REPRISE_REPLAY_DEVICE_CUDA_EXECUTOR_LAUNCHER_H_
+#define REPRISE_REPLAY_DEVICE_CUDA_EXECUTOR_LAUNCHER_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "replay/device/cuda/executor/gpu.h"
+
+namespace reprise::cuda {
+
+struct LaunchResult {
+  v1::OutcomeKind kind = v1::OUTCOME_KIND_OK;
+  std::string diagnostics;
+  double duration_ns = 0;
+  bool context_lost = false;
+};
+
+// Runs the kernel between two events and waits for it. `arguments` is the whole
+// argument buffer. A refused launch is INVALID_LAUNCH; an error while it runs
+// DEVICE_FAULT, which ends the context. A Status is an error of the device
+// itself.
+absl::StatusOr<LaunchResult> RunLaunch(Gpu& gpu, CUfunction kernel,
+                                       const v1::LaunchConfig& launch,
+                                       std::string arguments);
+
+}  // namespace reprise::cuda
+
+#endif  // REPRISE_REPLAY_DEVICE_CUDA_EXECUTOR_LAUNCHER_H_

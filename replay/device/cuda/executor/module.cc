@@ -1,0 +1,110 @@
+#include "replay/device/cuda/executor/module.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "replay/base/status_macros.h"
+#include "replay/recorder/session/kernel_symbols.h"
+
+namespace reprise::cuda {
+namespace {
+
+// Named in an error message at most.
+constexpr size_t kNamesShown = 8;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Module>> Module::Load(
+    Gpu& gpu, const v1::LoadCudaModuleRequest& request) {
+  auto module = std::unique_ptr<Module>(
+      new Module(gpu, request.module(), request.unit()));
+  CUDA_RETURN_IF_ERROR(gpu.driver(), ModuleLoadData,
+                       (&module->module_, request.image().data()));
+  RETURN_IF_ERROR(module->FindKernel(request.kernel()));
+  RETURN_IF_ERROR(module->KeepVariables(
+      {request.globals().begin(), request.globals().end()}));
+  return module;
+}
+
+Module::~Module() {
+  if (module_ != nullptr) gpu_.driver().ModuleUnload(module_);
+}
+
+absl::Status Module::FindKernel(const std::string& name) {
+  const Driver& d = gpu_.driver();
+  const CUresult result =
+      d.ModuleGetFunction(&kernel_, module_, name.c_str());
+  if (result == CUDA_SUCCESS) return absl::OkStatus();
+  if (result != CUDA_ERROR_NOT_FOUND || d.ModuleEnumerateFunctions == nullptr ||
+      d.ModuleGetFunctionCount == nullptr || d.FuncGetName == nullptr)
+    return d.Check(result, absl::StrCat("cuModuleGetFunction of ", name));
+  unsigned count = 0;
+  CUDA_RETURN_IF_ERROR(d, ModuleGetFunctionCount, (&count, module_));
+  std::vector<CUfunction> functions(count);
+  CUDA_RETURN_IF_ERROR(d, ModuleEnumerateFunctions,
+                       (functions.data(), count, module_));
+  std::vector<std::string> names;
+  for (const CUfunction function : functions) {
+    const char* text = nullptr;
+    CUDA_RETURN_IF_ERROR(d, FuncGetName, (&text, function));
+    names.push_back(text);
+  }
+  const int found = FindSymbol(names, name);
+  if (found >= 0) {
+    kernel_ = functions[static_cast<size_t>(found)];
+    return absl::OkStatus();
+  }
+  const size_t total = names.size();
+  names.resize(std::min(total, kNamesShown));
+  return absl::NotFoundError(
+      absl::StrCat("the code holds no kernel ", name, "; it holds ",
+                   total == 0 ? "none" : absl::StrJoin(names, ", "),
+                   total > names.size() ? ", ..." : ""));
+}
+
+std::optional<Module::Variable> Module::FindVariable(
+    const std::string& symbol) const {
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  if (gpu_.driver().ModuleGetGlobal(&address, &bytes, module_,
+                                    symbol.c_str()) != CUDA_SUCCESS)
+    return std::nullopt;
+  return Variable{address, bytes};
+}
+
+absl::Status Module::KeepVariables(const std::vector<std::string>& symbols) {
+  uint64_t bytes = 0;
+  for (const std::string& symbol : symbols) {
+    const std::optional<Variable> variable = FindVariable(symbol);
+    if (!variable.has_value()) continue;
+    kept_.push_back({*variable, bytes});
+    bytes += (variable->bytes + 255) / 256 * 256;
+  }
+  if (kept_.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(kept_bytes_, HiddenMemory::Create(gpu_, bytes));
+  for (const Kept& kept : kept_) {
+    RETURN_IF_ERROR(gpu_.Copy(kept_bytes_->address() + kept.offset,
+                              kept.variable.address, kept.variable.bytes));
+  }
+  RETURN_IF_ERROR(gpu_.Synchronize());
+  return kept_bytes_->Hide();
+}
+
+absl::Status Module::RestoreVariables() {
+  RETURN_IF_ERROR(ShowKept());
+  for (const Kept& kept : kept_) {
+    RETURN_IF_ERROR(gpu_.Copy(kept.variable.address,
+                              kept_bytes_->address() + kept.offset,
+                              kept.variable.bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Module::HideKept() {
+  return kept_bytes_ == nullptr ? absl::OkStatus() : kept_bytes_->Hide();
+}
+
+absl::Status Module::ShowKept() {
+  return kept_bytes_ == nullptr ? absl::OkStatus() : kept_bytes_->Show();
+}
+
+}  // namespace reprise::cuda

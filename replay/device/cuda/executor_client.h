@@ -1,0 +1,78 @@
+// The parent's end of a CUDA executor: the crash-isolated child process that
+// owns the context of one GPU and runs device code there.
+//
+// The child is this executable (or Options::executable) run again with
+// Options::arguments, joined over ZeroMQ ipc:// in a 0700 directory
+// (proto/reprise/v1/cuda_executor.proto). Units reach it as memory files whose
+// descriptors the client keeps: after a fault or a timeout the next call starts
+// a new child, and what it needs of units and modules is loaded again without
+// reading any store.
+//
+// Where the device has not enough memory for one more unit, those not used for
+// longest are unloaded; they come back when they are used.
+//
+// Thread-safe; calls are served one at a time. Destroying it ends the child.
+#ifndef REPRISE_REPLAY_DEVICE_CUDA_EXECUTOR_CLIENT_H_
+#define REPRISE_REPLAY_DEVICE_CUDA_EXECUTOR_CLIENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "replay/device/device.h"
+#include "reprise/v1/cuda_executor.pb.h"
+
+namespace reprise {
+
+class CudaExecutorClient {
+ public:
+  struct Options {
+    std::string executable;  // empty: this one
+    std::vector<std::string> arguments = {"cuda-executor"};
+    int ordinal = 0;  // of the device
+  };
+  // NOT_FOUND where there is no driver or no such device.
+  static absl::StatusOr<std::unique_ptr<CudaExecutorClient>> Start(
+      Options options);
+  virtual ~CudaExecutorClient() = default;
+
+  virtual const v1::CudaDeviceFacts& facts() const = 0;
+
+  // The image's descriptor is duplicated. request.unit is filled in and
+  // returned.
+  virtual absl::StatusOr<uint64_t> LoadUnit(v1::LoadCudaUnitRequest request,
+                                            int image_fd) = 0;
+  virtual void UnloadUnit(uint64_t unit) = 0;
+
+  // request.module is filled in and returned.
+  virtual absl::StatusOr<uint64_t> LoadModule(
+      v1::LoadCudaModuleRequest request) = 0;
+  virtual void UnloadModule(uint64_t module) = 0;
+
+  virtual absl::Status Prepare(const v1::PrepareCudaRequest& request) = 0;
+
+  // The report's kind is OK, INVALID_LAUNCH, DEVICE_FAULT or TIMEOUT.
+  virtual absl::StatusOr<LaunchReport> Launch(
+      const v1::LaunchCudaRequest& request, absl::Duration timeout) = 0;
+
+  // Of the memory that the unit's last launch or preparation left. UNAVAILABLE
+  // where that is gone: another unit's kernel ended the child since.
+  virtual absl::StatusOr<v1::CudaVerdict> Verify(
+      const v1::VerifyCudaRequest& request) = 0;
+  virtual absl::Status AdoptReference(uint64_t unit) = 0;
+  virtual absl::StatusOr<v1::CudaMeasurement> Measure(
+      const v1::MeasureCudaRequest& request) = 0;
+
+  virtual uint64_t restarts() const = 0;
+};
+
+// main() of the child; argv after the verb. Returns the exit code.
+int CudaExecutorMain(int argc, char** argv);
+
+}  // namespace reprise
+
+#endif  // REPRISE_REPLAY_DEVICE_CUDA_EXECUTOR_CLIENT_H_
