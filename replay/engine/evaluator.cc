@@ -149,18 +149,63 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
 }
 
 absl::Status Evaluator::Initialize() {
-  ASSIGN_OR_RETURN(input_, LoadCompileInput(unit_));
-  baseline_.kind = v1::BASELINE_KIND_RECORDED_IR_DEFAULT_O3;
   baseline_.launch = unit_.manifest().launch();
-  ASSIGN_OR_RETURN(baseline_.code, Compile(v1::Variant()));
-  const std::string& symbol = unit_.manifest().kernel().symbol();
-  if (baseline_.code.kind() != v1::OUTCOME_KIND_OK) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the unmodified kernel ", symbol, " does not build for ",
-                     device_.facts().kind, ": ", baseline_.code.diagnostics()));
+  ASSIGN_OR_RETURN(resident_, device_.Load(unit_));
+  RETURN_IF_ERROR(ChooseBaseline());
+  RETURN_IF_ERROR(LearnBaseline());
+  const bool rebuilt = baseline_.kind == v1::BASELINE_KIND_APPLICATION_CODE &&
+                       baseline_.code.kind() == v1::OUTCOME_KIND_OK;
+  return rebuilt ? CheckRecordedIr() : absl::OkStatus();
+}
+
+// The application's own code where it runs, else the recorded IR.
+absl::Status Evaluator::ChooseBaseline() {
+  absl::StatusOr<std::unique_ptr<LoadedKernel>> application =
+      resident_->LoadApplicationKernel();
+  if (application.ok()) {
+    baseline_.kind = v1::BASELINE_KIND_APPLICATION_CODE;
+    baseline_kernel_ = *std::move(application);
+    return options_.remix ? BuildRecordedIr() : absl::OkStatus();
   }
-  RETURN_IF_ERROR(Reload());
-  return LearnBaseline();
+  if (!absl::IsUnimplemented(application.status())) return application.status();
+  LOG_DEBUG("the baseline is the recorded IR: {}",
+            std::string(application.status().message()));
+  baseline_.kind = v1::BASELINE_KIND_RECORDED_IR_DEFAULT_O3;
+  RETURN_IF_ERROR(BuildRecordedIr());
+  return LoadBaseline();
+}
+
+absl::Status Evaluator::BuildRecordedIr() {
+  ASSIGN_OR_RETURN(input_, LoadCompileInput(unit_));
+  ASSIGN_OR_RETURN(baseline_.code, Compile(v1::Variant()));
+  if (baseline_.code.kind() == v1::OUTCOME_KIND_OK) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the unmodified kernel ", unit_.manifest().kernel().symbol(),
+                   " does not build for ", device_.facts().kind, ": ",
+                   baseline_.code.diagnostics()));
+}
+
+// Beside the application's code: variants are built from this IR.
+absl::Status Evaluator::CheckRecordedIr() {
+  ASSIGN_OR_RETURN(const std::unique_ptr<LoadedKernel> kernel,
+                   resident_->LoadKernel(baseline_.code,
+                                         unit_.manifest().kernel().symbol()));
+  Verdict verdict;
+  ASSIGN_OR_RETURN(const LaunchReport report,
+                   RunOnce(*kernel, baseline_.launch, Timeout(), &verdict));
+  if (report.kind != v1::OUTCOME_KIND_OK) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the recorded IR, rebuilt, does not run: ",
+        v1::OutcomeKind_Name(report.kind), ": ", report.diagnostics,
+        "; the unit replays, but cannot be remixed"));
+  }
+  if (verdict.equal) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the recorded IR, rebuilt, does not compute what the application's own "
+      "code does: ",
+      DescribeVerdict(verdict.ranges),
+      "; the unit replays, but cannot be remixed unless a tolerance allows "
+      "that difference"));
 }
 
 absl::StatusOr<LaunchReport> Evaluator::ReplayBaseline(Verdict* verdict) {
@@ -244,14 +289,21 @@ absl::Status Evaluator::LearnBaseline() {
   return resident_->AdoptReference();
 }
 
+absl::Status Evaluator::LoadBaseline() {
+  const bool application = baseline_.kind == v1::BASELINE_KIND_APPLICATION_CODE;
+  ASSIGN_OR_RETURN(
+      baseline_kernel_,
+      application ? resident_->LoadApplicationKernel()
+                  : resident_->LoadKernel(baseline_.code,
+                                          unit_.manifest().kernel().symbol()));
+  return absl::OkStatus();
+}
+
 absl::Status Evaluator::Reload() {
   baseline_kernel_.reset();
   resident_.reset();
   ASSIGN_OR_RETURN(resident_, device_.Load(unit_));
-  ASSIGN_OR_RETURN(baseline_kernel_,
-                   resident_->LoadKernel(baseline_.code,
-                                         unit_.manifest().kernel().symbol()));
-  return absl::OkStatus();
+  return LoadBaseline();
 }
 
 absl::Duration Evaluator::Timeout() const {
@@ -261,6 +313,14 @@ absl::Duration Evaluator::Timeout() const {
 
 absl::StatusOr<v1::CompileReply> Evaluator::Compile(
     const v1::Variant& variant) {
+  if (input_ == nullptr) {
+    v1::CompileReply refusal;
+    refusal.set_kind(v1::OUTCOME_KIND_COMPILE_ERROR);
+    refusal.set_diagnostics(
+        "this unit was opened to replay the application's own code only: "
+        "nothing can be built from it");
+    return refusal;
+  }
   return pool_.Compile(input_, variant, device_.compile_target());
 }
 
@@ -319,6 +379,7 @@ bool Evaluator::Build(const v1::Variant& variant, Built* built,
     return false;
   }
   built->same_as_baseline =
+      baseline_.kind == v1::BASELINE_KIND_RECORDED_IR_DEFAULT_O3 &&
       built->code.code_sha256() == baseline_.code.code_sha256() &&
       SameLaunch(built->launch, baseline_.launch);
   const absl::Time load_start = absl::Now();

@@ -9,7 +9,10 @@
 // Create replays the unmodified kernel first. It must reproduce the recorded
 // epilogue within tolerance, or no variant may be judged; on another kind of
 // device than the recording one its own result (within tolerance of the
-// epilogue) becomes the reference. Repeated unmodified replays tell whether the
+// epilogue) becomes the reference. The unmodified kernel is the application's
+// own machine code where the device can run it; then the recorded IR, rebuilt,
+// must give the same result before anything may be remixed. Repeated unmodified
+// replays tell whether the
 // kernel is deterministic: then bits must be equal wherever no tolerance is
 // declared; otherwise a tolerance is learned from the spread that was seen.
 //
@@ -36,6 +39,10 @@
 namespace reprise {
 
 struct EvaluatorOptions {
+  // Variants will be asked for. Without it a unit replays that holds machine
+  // code only, or whose IR does not reproduce the recorded result; every
+  // variant is a COMPILE_ERROR then.
+  bool remix = true;
   // Set by a person: holds for every floating-point range that declares none.
   // Unset: learned or exact.
   std::optional<v1::Tolerance> tolerance;
@@ -59,7 +66,7 @@ struct BaselineReport {
   absl::Duration median_time;
   std::vector<v1::RangeErrors>
       ranges;  // of the first replay against the epilogue
-  v1::CompileReply code;
+  v1::CompileReply code;  // of the recorded IR; empty where nothing is remixed
   v1::LaunchConfig launch;
 };
 
@@ -97,6 +104,10 @@ class Evaluator {
   Evaluator(const UnitReader& unit, Device& device, CompilePool& pool,
             EvaluatorOptions options);
   absl::Status Initialize();
+  absl::Status ChooseBaseline();
+  absl::Status BuildRecordedIr();
+  absl::Status CheckRecordedIr();
+  absl::Status LoadBaseline();
   absl::Status Reload();
   absl::Status LearnBaseline();
   absl::Status CompareWithEpilogue();

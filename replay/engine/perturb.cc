@@ -131,8 +131,11 @@ absl::StatusOr<PerturbedVerdict> VerifyOnPerturbedInputs(
   ASSIGN_OR_RETURN(const std::unique_ptr<ResidentUnit> resident,
                    device.Load(*perturbed, {.inputs_differ = true}));
   const std::string& symbol = unit.manifest().kernel().symbol();
+  const bool application =
+      baseline.kind == v1::BASELINE_KIND_APPLICATION_CODE;
   ASSIGN_OR_RETURN(const auto baseline_kernel,
-                   resident->LoadKernel(baseline.code, symbol));
+                   application ? resident->LoadApplicationKernel()
+                               : resident->LoadKernel(baseline.code, symbol));
   ASSIGN_OR_RETURN(const auto variant_kernel,
                    resident->LoadKernel(code, symbol));
   Runner runner{*resident, options.seed};

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "replay/base/status_macros.h"
 #include "replay/device/cpu/cpu_device.h"
+#include "replay/device/cuda/cuda_device.h"
 
 namespace reprise {
 namespace {
@@ -48,14 +49,22 @@ absl::StatusOr<UnitReader> CliContext::OpenUnit(const std::string& id) const {
 }
 
 absl::StatusOr<std::unique_ptr<Device>> CliContext::MakeDevice() const {
-  const std::string& kind = settings.Get("device");
-  if (absl::StartsWith(kind, "cuda")) {
-    return absl::UnimplementedError(
-        absl::StrCat("got device '", kind,
-                     "', but replay on CUDA devices is not part of this "
-                     "version; use --device cpu"));
+  std::string kind = settings.Get("device");
+  if (kind == "auto") {
+    const absl::StatusOr<int> gpus = CudaDeviceCount();
+    kind = gpus.ok() && *gpus > 0 ? "cuda" : "cpu";
   }
-  if (kind != "cpu" && kind != "auto") {
+  if (kind == "cuda") kind = "cuda:0";
+  if (absl::StartsWith(kind, "cuda:")) {
+    CudaDeviceOptions options;
+    if (!absl::SimpleAtoi(kind.substr(5), &options.ordinal) ||
+        options.ordinal < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("got device '", kind, "', expected cuda:N"));
+    }
+    return CreateCudaDevice(options);
+  }
+  if (kind != "cpu") {
     return absl::InvalidArgumentError(
         absl::StrCat("got device '", kind, "', expected cpu, cuda:N or auto"));
   }

@@ -1,5 +1,5 @@
 // reprise: one binary for people, for builds (cc) and for its own children
-// (executor, compile-worker).
+// (executor, cuda-executor, compile-worker).
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -8,6 +8,7 @@
 #include "replay/base/log.h"
 #include "replay/compiler/compile_pool.h"
 #include "replay/device/cpu/executor_client.h"
+#include "replay/device/cuda/executor_client.h"
 #include "replay/recorder/cc/launcher.h"
 #include "services/cli/context.h"
 
@@ -114,6 +115,8 @@ int main(int argc, char** argv) {
     return reprise::RunCompiler(argc - 2, argv + 2);
   if (std::strcmp(verb, "executor") == 0)
     return reprise::ExecutorMain(argc - 2, argv + 2);
+  if (std::strcmp(verb, "cuda-executor") == 0)
+    return reprise::CudaExecutorMain(argc - 2, argv + 2);
   if (std::strcmp(verb, "compile-worker") == 0)
     return reprise::CompileWorkerMain(argc - 2, argv + 2);
   return reprise::RunVerbs(argc, argv);

@@ -86,6 +86,7 @@ absl::Status RunReplay(const ReplayOptions& options, CliContext* context) {
   }
   EvaluatorOptions evaluator_options;
   evaluator_options.learning_replays = options.iterations;
+  evaluator_options.remix = variant.has_value();
   if (!options.tolerance.empty()) {
     ASSIGN_OR_RETURN(evaluator_options.tolerance,
                      ParseTolerance(options.tolerance));

@@ -39,9 +39,9 @@ absl::StatusOr<std::unique_ptr<const Driver>> Driver::Load() {
   const char* path = chosen != nullptr ? chosen : "libcuda.so.1";
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    return absl::NotFoundError(absl::StrCat(
-        "no CUDA driver on this machine: ", dlerror(),
-        "; install NVIDIA's driver, or use --device cpu"));
+    return absl::NotFoundError(
+        absl::StrCat("no CUDA driver on this machine: ", dlerror(),
+                     "; install NVIDIA's driver, or use --device cpu"));
   }
   auto driver = std::make_unique<Driver>();
 #define REPRISE_CUDA_RESOLVE(member, symbol, declaration) \
@@ -50,11 +50,11 @@ absl::StatusOr<std::unique_ptr<const Driver>> Driver::Load() {
   REPRISE_CUDA_ENTRY_POINTS(REPRISE_CUDA_RESOLVE)
   REPRISE_CUDA_OPTIONAL_ENTRY_POINTS(REPRISE_CUDA_RESOLVE)
 #undef REPRISE_CUDA_RESOLVE
-#define REPRISE_CUDA_REQUIRE(member, symbol, declaration)                  \
-  if (driver->member == nullptr) {                                         \
-    return absl::FailedPreconditionError(absl::StrCat(                     \
-        "the CUDA driver ", path, " has no ", symbol,                      \
-        "; a driver of CUDA 12 or newer is needed"));                      \
+#define REPRISE_CUDA_REQUIRE(member, symbol, declaration)          \
+  if (driver->member == nullptr) {                                 \
+    return absl::FailedPreconditionError(                          \
+        absl::StrCat("the CUDA driver ", path, " has no ", symbol, \
+                     "; a driver of CUDA 12 or newer is needed")); \
   }
   REPRISE_CUDA_ENTRY_POINTS(REPRISE_CUDA_REQUIRE)
 #undef REPRISE_CUDA_REQUIRE

@@ -19,53 +19,53 @@
 
 // X(member, symbol in the library, declaration in cuda.h that it has the type
 // of).
-#define REPRISE_CUDA_ENTRY_POINTS(X)                                    \
-  X(Init, "cuInit", cuInit)                                             \
-  X(DriverGetVersion, "cuDriverGetVersion", cuDriverGetVersion)         \
-  X(GetErrorName, "cuGetErrorName", cuGetErrorName)                     \
-  X(GetErrorString, "cuGetErrorString", cuGetErrorString)               \
-  X(DeviceGet, "cuDeviceGet", cuDeviceGet)                              \
-  X(DeviceGetCount, "cuDeviceGetCount", cuDeviceGetCount)               \
-  X(DeviceGetName, "cuDeviceGetName", cuDeviceGetName)                  \
-  X(DeviceGetAttribute, "cuDeviceGetAttribute", cuDeviceGetAttribute)   \
-  X(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain",                 \
-    cuDevicePrimaryCtxRetain)                                           \
-  X(CtxSetCurrent, "cuCtxSetCurrent", cuCtxSetCurrent)                  \
-  X(MemGetInfo, "cuMemGetInfo_v2", cuMemGetInfo)                        \
-  X(MemAlloc, "cuMemAlloc_v2", cuMemAlloc)                              \
-  X(MemFree, "cuMemFree_v2", cuMemFree)                                 \
-  X(MemHostAlloc, "cuMemHostAlloc", cuMemHostAlloc)                     \
-  X(MemFreeHost, "cuMemFreeHost", cuMemFreeHost)                        \
-  X(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", cuMemcpyHtoDAsync)         \
-  X(MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", cuMemcpyDtoHAsync)         \
-  X(MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", cuMemcpyDtoDAsync)         \
-  X(MemsetD8Async, "cuMemsetD8Async", cuMemsetD8Async)                  \
-  X(MemAddressReserve, "cuMemAddressReserve", cuMemAddressReserve)      \
-  X(MemAddressFree, "cuMemAddressFree", cuMemAddressFree)               \
-  X(MemCreate, "cuMemCreate", cuMemCreate)                              \
-  X(MemRelease, "cuMemRelease", cuMemRelease)                           \
-  X(MemMap, "cuMemMap", cuMemMap)                                       \
-  X(MemUnmap, "cuMemUnmap", cuMemUnmap)                                 \
-  X(MemSetAccess, "cuMemSetAccess", cuMemSetAccess)                     \
-  X(StreamCreate, "cuStreamCreate", cuStreamCreate)                     \
-  X(StreamSynchronize, "cuStreamSynchronize", cuStreamSynchronize)      \
-  X(EventCreate, "cuEventCreate", cuEventCreate)                        \
-  X(EventRecord, "cuEventRecord", cuEventRecord)                        \
-  X(EventElapsedTime, "cuEventElapsedTime", cuEventElapsedTime)         \
-  X(ModuleLoadData, "cuModuleLoadData", cuModuleLoadData)               \
-  X(ModuleUnload, "cuModuleUnload", cuModuleUnload)                     \
-  X(ModuleGetFunction, "cuModuleGetFunction", cuModuleGetFunction)      \
-  X(ModuleGetGlobal, "cuModuleGetGlobal_v2", cuModuleGetGlobal)         \
-  X(FuncGetAttribute, "cuFuncGetAttribute", cuFuncGetAttribute)         \
-  X(FuncSetAttribute, "cuFuncSetAttribute", cuFuncSetAttribute)         \
+#define REPRISE_CUDA_ENTRY_POINTS(X)                                  \
+  X(Init, "cuInit", cuInit)                                           \
+  X(DriverGetVersion, "cuDriverGetVersion", cuDriverGetVersion)       \
+  X(GetErrorName, "cuGetErrorName", cuGetErrorName)                   \
+  X(GetErrorString, "cuGetErrorString", cuGetErrorString)             \
+  X(DeviceGet, "cuDeviceGet", cuDeviceGet)                            \
+  X(DeviceGetCount, "cuDeviceGetCount", cuDeviceGetCount)             \
+  X(DeviceGetName, "cuDeviceGetName", cuDeviceGetName)                \
+  X(DeviceGetAttribute, "cuDeviceGetAttribute", cuDeviceGetAttribute) \
+  X(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain",               \
+    cuDevicePrimaryCtxRetain)                                         \
+  X(CtxSetCurrent, "cuCtxSetCurrent", cuCtxSetCurrent)                \
+  X(MemGetInfo, "cuMemGetInfo_v2", cuMemGetInfo)                      \
+  X(MemAlloc, "cuMemAlloc_v2", cuMemAlloc)                            \
+  X(MemFree, "cuMemFree_v2", cuMemFree)                               \
+  X(MemHostAlloc, "cuMemHostAlloc", cuMemHostAlloc)                   \
+  X(MemFreeHost, "cuMemFreeHost", cuMemFreeHost)                      \
+  X(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", cuMemcpyHtoDAsync)       \
+  X(MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", cuMemcpyDtoHAsync)       \
+  X(MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", cuMemcpyDtoDAsync)       \
+  X(MemsetD8Async, "cuMemsetD8Async", cuMemsetD8Async)                \
+  X(MemAddressReserve, "cuMemAddressReserve", cuMemAddressReserve)    \
+  X(MemAddressFree, "cuMemAddressFree", cuMemAddressFree)             \
+  X(MemCreate, "cuMemCreate", cuMemCreate)                            \
+  X(MemRelease, "cuMemRelease", cuMemRelease)                         \
+  X(MemMap, "cuMemMap", cuMemMap)                                     \
+  X(MemUnmap, "cuMemUnmap", cuMemUnmap)                               \
+  X(MemSetAccess, "cuMemSetAccess", cuMemSetAccess)                   \
+  X(StreamCreate, "cuStreamCreate", cuStreamCreate)                   \
+  X(StreamSynchronize, "cuStreamSynchronize", cuStreamSynchronize)    \
+  X(EventCreate, "cuEventCreate", cuEventCreate)                      \
+  X(EventRecord, "cuEventRecord", cuEventRecord)                      \
+  X(EventElapsedTime, "cuEventElapsedTime", cuEventElapsedTime)       \
+  X(ModuleLoadData, "cuModuleLoadData", cuModuleLoadData)             \
+  X(ModuleUnload, "cuModuleUnload", cuModuleUnload)                   \
+  X(ModuleGetFunction, "cuModuleGetFunction", cuModuleGetFunction)    \
+  X(ModuleGetGlobal, "cuModuleGetGlobal_v2", cuModuleGetGlobal)       \
+  X(FuncGetAttribute, "cuFuncGetAttribute", cuFuncGetAttribute)       \
+  X(FuncSetAttribute, "cuFuncSetAttribute", cuFuncSetAttribute)       \
   X(LaunchKernelEx, "cuLaunchKernelEx", cuLaunchKernelEx)
 
 // Of newer drivers; null where the driver has none.
-#define REPRISE_CUDA_OPTIONAL_ENTRY_POINTS(X)                  \
-  X(ModuleGetFunctionCount, "cuModuleGetFunctionCount",        \
-    cuModuleGetFunctionCount)                                  \
-  X(ModuleEnumerateFunctions, "cuModuleEnumerateFunctions",    \
-    cuModuleEnumerateFunctions)                                \
+#define REPRISE_CUDA_OPTIONAL_ENTRY_POINTS(X)               \
+  X(ModuleGetFunctionCount, "cuModuleGetFunctionCount",     \
+    cuModuleGetFunctionCount)                               \
+  X(ModuleEnumerateFunctions, "cuModuleEnumerateFunctions", \
+    cuModuleEnumerateFunctions)                             \
   X(FuncGetName, "cuFuncGetName", cuFuncGetName)
 
 namespace reprise::cuda {
@@ -97,8 +97,7 @@ class Driver {
 // Returns from the enclosing function when a driver call fails:
 // CUDA_RETURN_IF_ERROR(driver, MemRelease, (handle)).
 #define CUDA_RETURN_IF_ERROR(driver, member, arguments) \
-  RETURN_IF_ERROR(                                      \
-      (driver).Check((driver).member arguments, "cu" #member))
+  RETURN_IF_ERROR((driver).Check((driver).member arguments, "cu" #member))
 
 }  // namespace reprise::cuda
 

@@ -124,8 +124,7 @@ class ClientImpl : public CudaExecutorClient {
   absl::StatusOr<Result> Exchange(v1::CudaExecutorRequest& request,
                                   absl::Duration timeout,
                                   v1::CudaExecutorReply* reply);
-  absl::StatusOr<v1::CudaExecutorReply> Serve(
-      v1::CudaExecutorRequest& request);
+  absl::StatusOr<v1::CudaExecutorReply> Serve(v1::CudaExecutorRequest& request);
   absl::StatusOr<Unit*> EnsureUnit(uint64_t id);
   absl::Status SendUnit(Unit& unit);
   bool UnloadOldest(uint64_t except);
@@ -363,8 +362,7 @@ void ClientImpl::UnloadModule(uint64_t id) {
   request.mutable_unload_module()->set_module(id);
   const absl::Status status = Serve(request).status();
   if (!status.ok())
-    LOG_DEBUG("cannot unload module {}: {}", id,
-              std::string(status.message()));
+    LOG_DEBUG("cannot unload module {}: {}", id, std::string(status.message()));
 }
 
 absl::Status ClientImpl::Prepare(const v1::PrepareCudaRequest& prepare) {
@@ -384,23 +382,20 @@ absl::StatusOr<LaunchReport> ClientImpl::Launch(
   RETURN_IF_ERROR(EnsureModule(launch.module()));
   v1::CudaExecutorRequest request;
   *request.mutable_launch() = launch;
-  request.mutable_launch()->set_timeout_ms(
-      absl::ToDoubleMilliseconds(timeout));
+  request.mutable_launch()->set_timeout_ms(absl::ToDoubleMilliseconds(timeout));
   v1::CudaExecutorReply reply;
   const absl::Time start = absl::Now();
   ASSIGN_OR_RETURN(const Result result,
                    Exchange(request, timeout + kLaunchSlack, &reply));
   LaunchReport report;
   report.wall_time = absl::Now() - start;
-  const bool timed_out =
-      result == Result::kTimeout ||
-      (result == Result::kDied && WIFEXITED(wait_status_) &&
-       WEXITSTATUS(wait_status_) == cuda::kTimeoutExitCode);
+  const bool timed_out = result == Result::kTimeout ||
+                         (result == Result::kDied && WIFEXITED(wait_status_) &&
+                          WEXITSTATUS(wait_status_) == cuda::kTimeoutExitCode);
   if (result == Result::kDied && !timed_out) {
     // Device code cannot end a process; the driver or a person did.
-    return absl::UnavailableError(
-        absl::StrCat("the executor ended with ",
-                     cpu::DescribeWaitStatus(wait_status_)));
+    return absl::UnavailableError(absl::StrCat(
+        "the executor ended with ", cpu::DescribeWaitStatus(wait_status_)));
   }
   if (result == Result::kReply && reply.error_code() != 0) {
     return absl::Status(static_cast<absl::StatusCode>(reply.error_code()),

@@ -69,11 +69,11 @@ struct CompareTile {
 // Of one job. Zero before the launch.
 struct CompareCounts {
   uint64_t wrong = 0;
-  uint64_t outside = 0;           // elements that may not differ but do
-  uint64_t first_wrong = 0;       // UINT64_MAX - its index; 0: none
-  uint64_t max_absolute = 0;      // bits of a double that is not negative
+  uint64_t outside = 0;       // elements that may not differ but do
+  uint64_t first_wrong = 0;   // UINT64_MAX - its index; 0: none
+  uint64_t max_absolute = 0;  // bits of a double that is not negative
   uint64_t max_relative = 0;
-  double squares = 0;             // sum of squared finite distances
+  double squares = 0;  // sum of squared finite distances
 };
 
 }  // namespace reprise::cuda

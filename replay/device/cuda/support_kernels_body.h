@@ -275,7 +275,8 @@ REPRISE_BODY inline void CompareVector(const CompareJob& job, uint64_t offset,
   for (uint32_t byte = 0; byte < 16; byte += size) {
     const uint32_t shift = 8 * (byte & 7);
     const uint64_t a = (byte < 8 ? got.low : got.high) >> shift & mask;
-    const uint64_t b = (byte < 8 ? expected.low : expected.high) >> shift & mask;
+    const uint64_t b =
+        (byte < 8 ? expected.low : expected.high) >> shift & mask;
     CompareElement(job, offset + byte, size, a, b, counts);
   }
 }

@@ -88,7 +88,8 @@ absl::Status UnitImage::ReadRanges(const UnitReader& unit,
     range->set_origin(stored.origin());
     range->set_symbol(stored.symbol());
     range->set_name(RangeName(unit.manifest(), stored));
-    if (stored.has_tolerance()) *range->mutable_tolerance() = stored.tolerance();
+    if (stored.has_tolerance())
+      *range->mutable_tolerance() = stored.tolerance();
     range->set_prologue_offset(offset);
     offset += PageUp(stored.bytes());
     range->set_reference_offset(offset);
@@ -97,9 +98,10 @@ absl::Status UnitImage::ReadRanges(const UnitReader& unit,
     ASSIGN_OR_RETURN(
         const IntervalSet writes,
         LoadIntervals(unit.chunks(), stored.write_set(), stored.bytes()));
-    ASSIGN_OR_RETURN(const IntervalSet read_first,
-                     LoadIntervals(unit.chunks(), stored.read_before_write_set(),
-                                   stored.bytes()));
+    ASSIGN_OR_RETURN(
+        const IntervalSet read_first,
+        LoadIntervals(unit.chunks(), stored.read_before_write_set(),
+                      stored.bytes()));
     AddPairs(writes.Subtract(read_first), range->mutable_poisoned());
     // Other inputs may write elsewhere: then the recorded set binds nobody.
     if (options.inputs_differ) continue;
@@ -134,9 +136,9 @@ absl::Status UnitImage::Allocate() {
   fd_ = memfd_create("reprise-unit", MFD_CLOEXEC);
   if (fd_ < 0) return ErrnoToStatus(errno, "cannot create shared memory");
   if (ftruncate(fd_, static_cast<off_t>(request_.image_bytes())) != 0) {
-    return ErrnoToStatus(errno,
-                         absl::StrFormat("cannot size shared memory to %d bytes",
-                                         request_.image_bytes()));
+    return ErrnoToStatus(
+        errno, absl::StrFormat("cannot size shared memory to %d bytes",
+                               request_.image_bytes()));
   }
   void* bytes = mmap(nullptr, request_.image_bytes(), PROT_READ | PROT_WRITE,
                      MAP_SHARED, fd_, 0);

@@ -40,8 +40,7 @@ void AddRuns(const std::vector<uint32_t>& bits, uint64_t address,
       inside = bit;
     }
   }
-  if (inside)
-    AddInterval(address + begin, 32 * bits.size() - begin, intervals);
+  if (inside) AddInterval(address + begin, 32 * bits.size() - begin, intervals);
 }
 
 }  // namespace
@@ -96,9 +95,8 @@ absl::Status AccessRecorder::Allocate() {
   CUDA_RETURN_IF_ERROR(gpu_.driver(), MemAlloc, (&memory_, bytes));
   std::vector<NotedRange> noted;
   for (Range& range : ranges_) {
-    for (uint64_t* plane :
-         {&range.noted.read, &range.noted.written,
-          &range.noted.read_before_write, &range.noted.types})
+    for (uint64_t* plane : {&range.noted.read, &range.noted.written,
+                            &range.noted.read_before_write, &range.noted.types})
       *plane += memory_;
     noted.push_back(range.noted);
   }
@@ -107,8 +105,8 @@ absl::Status AccessRecorder::Allocate() {
   notes.range_count = noted.size();
   notes.ranges = memory_ + table;
   RETURN_IF_ERROR(gpu_.Fill(memory_, 0, zeros));
-  RETURN_IF_ERROR(gpu_.Upload(notes.ranges, noted.data(),
-                              noted.size() * sizeof(noted[0])));
+  RETURN_IF_ERROR(
+      gpu_.Upload(notes.ranges, noted.data(), noted.size() * sizeof(noted[0])));
   RETURN_IF_ERROR(gpu_.Upload(notes_, &notes, sizeof(notes)));
   return gpu_.Synchronize();
 }
@@ -138,8 +136,7 @@ absl::Status AccessRecorder::ReportTypes(const Range& range,
       interval->set_address(range.recorded + page * kTypePageBytes);
       interval->set_bytes(std::min(end * kTypePageBytes, size) -
                           page * kTypePageBytes);
-      interval->set_element_type(
-          static_cast<v1::ElementType>(types[page] - 1));
+      interval->set_element_type(static_cast<v1::ElementType>(types[page] - 1));
     }
     page = end;
   }

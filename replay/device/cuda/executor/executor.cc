@@ -114,8 +114,7 @@ absl::Status Executor::LoadUnit(const v1::LoadCudaUnitRequest& request) {
 
 absl::Status Executor::UnloadUnit(uint64_t id) {
   for (auto module = modules_.begin(); module != modules_.end();)
-    module =
-        module->second->unit() == id ? modules_.erase(module) : ++module;
+    module = module->second->unit() == id ? modules_.erase(module) : ++module;
   units_.erase(id);
   return absl::OkStatus();
 }
@@ -172,10 +171,9 @@ absl::Status Executor::RunKernel(const v1::LaunchCudaRequest& request,
   output_->Take();
   memory.NoteLaunch();
   watchdog_.Arm(request.timeout_ms());
-  ASSIGN_OR_RETURN(
-      const LaunchResult result,
-      RunLaunch(*gpu_, module.kernel(), request.launch(),
-                RelocatedArguments(memory, request.arguments())));
+  ASSIGN_OR_RETURN(const LaunchResult result,
+                   RunLaunch(*gpu_, module.kernel(), request.launch(),
+                             RelocatedArguments(memory, request.arguments())));
   watchdog_.Disarm();
   reply->set_context_lost(result.context_lost);
   v1::LaunchReply* launch = reply->mutable_launch();

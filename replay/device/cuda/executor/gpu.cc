@@ -26,9 +26,9 @@ absl::Status Gpu::Initialize(int ordinal) {
   int count = 0;
   CUDA_RETURN_IF_ERROR(d, DeviceGetCount, (&count));
   if (ordinal >= count) {
-    return absl::NotFoundError(
-        absl::StrCat("got device cuda:", ordinal, ", but this machine has ",
-                     count, " CUDA devices"));
+    return absl::NotFoundError(absl::StrCat("got device cuda:", ordinal,
+                                            ", but this machine has ", count,
+                                            " CUDA devices"));
   }
   CUDA_RETURN_IF_ERROR(d, DeviceGet, (&device_, ordinal));
   CUDA_RETURN_IF_ERROR(d, DevicePrimaryCtxRetain, (&context_, device_));
@@ -129,8 +129,7 @@ absl::Status Gpu::Synchronize() {
   return absl::OkStatus();
 }
 
-absl::Status Gpu::Run(CUfunction function, uint64_t threads,
-                      void** arguments) {
+absl::Status Gpu::Run(CUfunction function, uint64_t threads, void** arguments) {
   if (threads == 0) return absl::OkStatus();
   const uint64_t most = std::max<uint64_t>(facts_.multiprocessors(), 1) *
                         kBlocksPerMultiprocessor;

@@ -43,8 +43,8 @@ CUresult AllowWhatIsAsked(const Driver& d, CUfunction kernel,
                           const v1::LaunchConfig& launch) {
   if (launch.dynamic_shared_bytes() != 0) {
     int fixed = 0;
-    CUresult result = d.FuncGetAttribute(
-        &fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel);
+    CUresult result =
+        d.FuncGetAttribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel);
     if (result == CUDA_SUCCESS &&
         launch.dynamic_shared_bytes() + static_cast<uint32_t>(fixed) >
             kPlainSharedBytes) {

@@ -31,8 +31,7 @@ Module::~Module() {
 
 absl::Status Module::FindKernel(const std::string& name) {
   const Driver& d = gpu_.driver();
-  const CUresult result =
-      d.ModuleGetFunction(&kernel_, module_, name.c_str());
+  const CUresult result = d.ModuleGetFunction(&kernel_, module_, name.c_str());
   if (result == CUDA_SUCCESS) return absl::OkStatus();
   if (result != CUDA_ERROR_NOT_FOUND || d.ModuleEnumerateFunctions == nullptr ||
       d.ModuleGetFunctionCount == nullptr || d.FuncGetName == nullptr)

@@ -20,8 +20,7 @@ uint64_t AlignShadow(uint64_t value) {
   return (value + kShadowAlignment - 1) / kShadowAlignment * kShadowAlignment;
 }
 
-IntervalSet FromPairs(
-    const google::protobuf::RepeatedField<uint64_t>& pairs) {
+IntervalSet FromPairs(const google::protobuf::RepeatedField<uint64_t>& pairs) {
   IntervalSet set;
   for (int i = 0; i + 1 < pairs.size(); i += 2) set.Add(pairs[i], pairs[i + 1]);
   return set;
@@ -70,8 +69,7 @@ UnitMemory::~UnitMemory() { UnmapSegments().IgnoreError(); }
 
 absl::Status UnitMemory::ReadRequest(const v1::LoadCudaUnitRequest& request) {
   ranges_.assign(request.ranges().begin(), request.ranges().end());
-  words_.assign(request.address_words().begin(),
-                request.address_words().end());
+  words_.assign(request.address_words().begin(), request.address_words().end());
   for (const v1::CudaUnitRange& range : ranges_) {
     RangeState state;
     state.is_variable = !range.symbol().empty();
@@ -181,9 +179,9 @@ uint64_t UnitMemory::ShadowOf(size_t range, uint64_t offset) const {
 absl::Status UnitMemory::Allocate() {
   // The recorded addresses first, so that nothing of ours takes them.
   for (Reservation& reservation : reservations_) {
-    ASSIGN_OR_RETURN(reservation.range,
-                     AddressRange::ReserveAt(gpu_, reservation.address,
-                                             reservation.bytes));
+    ASSIGN_OR_RETURN(
+        reservation.range,
+        AddressRange::ReserveAt(gpu_, reservation.address, reservation.bytes));
   }
   for (Segment& segment : segments_) {
     ASSIGN_OR_RETURN(segment.memory,
@@ -245,7 +243,8 @@ void UnitMemory::AddChecks() {
     for (const Interval& span : states_[i].spans.intervals())
       AddRangeCheck(i, span);
     if (!states_[i].is_variable)
-      owned.Add(ranges_[i].address(), ranges_[i].address() + ranges_[i].bytes());
+      owned.Add(ranges_[i].address(),
+                ranges_[i].address() + ranges_[i].bytes());
   }
   for (const Segment& segment : segments_) {
     if (!segment.writable) continue;
@@ -363,9 +362,9 @@ absl::Status UnitMemory::UnmapSegments() {
 absl::Status UnitMemory::Activate() {
   if (active_) return absl::OkStatus();
   for (Reservation& reservation : reservations_) {
-    ASSIGN_OR_RETURN(reservation.range,
-                     AddressRange::ReserveAt(gpu_, reservation.address,
-                                             reservation.bytes));
+    ASSIGN_OR_RETURN(
+        reservation.range,
+        AddressRange::ReserveAt(gpu_, reservation.address, reservation.bytes));
   }
   RETURN_IF_ERROR(MapSegments(/*all_writable=*/false));
   active_ = true;
@@ -454,8 +453,9 @@ void UnitMemory::Unbind(const Module& module) {
 
 absl::Status UnitMemory::RunCopies(const CopyTiles::Placed& placed) {
   for (int i = 0; i < 3; ++i) {
-    RETURN_IF_ERROR(gpu_.CopyTiles(device_tables_->address() + placed.offsets[i],
-                                   placed.counts[i], kTileLanes[i]));
+    RETURN_IF_ERROR(
+        gpu_.CopyTiles(device_tables_->address() + placed.offsets[i],
+                       placed.counts[i], kTileLanes[i]));
   }
   return absl::OkStatus();
 }
@@ -483,7 +483,7 @@ absl::Status UnitMemory::RestoreAll() {
 absl::Status UnitMemory::Prepare(const v1::PrepareCuda& prepare) {
   RETURN_IF_ERROR(Show());
   if (prepare.restore()) {
-    RETURN_IF_ERROR(may_be_dirty_ ? RestoreAll()
+    RETURN_IF_ERROR(may_be_dirty_      ? RestoreAll()
                     : prepare.poison() ? RunCopies(restore_unpoisoned_at_)
                                        : RunCopies(restore_at_));
   }
@@ -578,23 +578,22 @@ absl::Status UnitMemory::AddErrors(const Check& check, const CompareJob& job,
   if (check.kind == Check::kSlack && counts.wrong == 0) return absl::OkStatus();
   const bool tail = check.kind == Check::kTail;
   if (tail && counts.wrong == 0) return absl::OkStatus();
-  const bool joins = check.kind != Check::kSlack &&
-                     verdict->ranges_size() > 0 &&
-                     verdict->ranges().rbegin()->address() ==
-                         ranges_[check.range].address();
+  const bool joins =
+      check.kind != Check::kSlack && verdict->ranges_size() > 0 &&
+      verdict->ranges().rbegin()->address() == ranges_[check.range].address();
   v1::RangeErrors& errors =
       joins ? *verdict->mutable_ranges()->rbegin() : *verdict->add_ranges();
   if (check.kind == Check::kSlack) {
     const uint64_t at = check.address + (~uint64_t{0} - counts.first_wrong);
     errors.set_address(at);
-    errors.set_name(absl::StrFormat(
-        "memory at 0x%x, which belongs to no allocation", at));
+    errors.set_name(
+        absl::StrFormat("memory at 0x%x, which belongs to no allocation", at));
     errors.set_compared_elements(check.bytes);
   } else if (!joins) {
     const v1::CudaUnitRange& range = ranges_[check.range];
-    const uint64_t compared =
-        range.has_write_set() ? states_[check.range].writes.bytes()
-                              : range.bytes();
+    const uint64_t compared = range.has_write_set()
+                                  ? states_[check.range].writes.bytes()
+                                  : range.bytes();
     errors.set_address(range.address());
     errors.set_name(range.name());
     errors.set_element_type(type);

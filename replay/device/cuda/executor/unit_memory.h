@@ -102,10 +102,10 @@ class UnitMemory {
   // What UnitMemory knows of a range beside the request.
   struct RangeState {
     bool is_variable = false;
-    IntervalSet writes;    // all of it without a write set
+    IntervalSet writes;  // all of it without a write set
     IntervalSet poisoned;
-    IntervalSet spans;     // bytes that have shadows
-    uint64_t shadow = 0;   // of a variable: offset of its shadows
+    IntervalSet spans;    // bytes that have shadows
+    uint64_t shadow = 0;  // of a variable: offset of its shadows
     std::optional<Module::Variable> variable;  // in the bound module
   };
   // A comparison of (part of) a range, its odd tail, or slack.

@@ -23,8 +23,7 @@ CUmemLocation Location(const Gpu& gpu) {
 
 absl::StatusOr<std::unique_ptr<PhysicalMemory>> PhysicalMemory::Create(
     Gpu& gpu, uint64_t bytes) {
-  auto memory =
-      std::unique_ptr<PhysicalMemory>(new PhysicalMemory(gpu, bytes));
+  auto memory = std::unique_ptr<PhysicalMemory>(new PhysicalMemory(gpu, bytes));
   CUmemAllocationProp properties = {};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = Location(gpu);
@@ -52,8 +51,7 @@ absl::StatusOr<std::unique_ptr<AddressRange>> AddressRange::ReserveAt(
   const CUresult result =
       gpu.driver().MemAddressReserve(&got, bytes, 0, address, 0);
   if (result == CUDA_SUCCESS && got == address) {
-    return std::unique_ptr<AddressRange>(
-        new AddressRange(gpu, address, bytes));
+    return std::unique_ptr<AddressRange>(new AddressRange(gpu, address, bytes));
   }
   if (result == CUDA_SUCCESS) gpu.driver().MemAddressFree(got, bytes);
   return absl::FailedPreconditionError(absl::StrFormat(
@@ -75,8 +73,7 @@ absl::StatusOr<std::unique_ptr<AddressRange>> AddressRange::ReserveAnywhere(
     if (range.ok()) return range;
   }
   CUdeviceptr got = 0;
-  CUDA_RETURN_IF_ERROR(gpu.driver(), MemAddressReserve,
-                       (&got, bytes, 0, 0, 0));
+  CUDA_RETURN_IF_ERROR(gpu.driver(), MemAddressReserve, (&got, bytes, 0, 0, 0));
   return std::unique_ptr<AddressRange>(new AddressRange(gpu, got, bytes));
 }
 

@@ -19,9 +19,9 @@ void Watchdog::Arm(double milliseconds) {
   if (milliseconds <= 0) return;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                   std::chrono::duration<double, std::milli>(
-                                       milliseconds));
+    deadline_ = Clock::now() +
+                std::chrono::duration_cast<Clock::duration>(
+                    std::chrono::duration<double, std::milli>(milliseconds));
   }
   changed_.notify_one();
 }
