@@ -51,7 +51,7 @@ struct Tracked {
   uint64_t address = 0;
   uint64_t bytes = 0;
   uint32_t origin = 0;
-  int device = -1;  // -1: all
+  uint64_t devices = 0;  // bits of those that can reach it
   CUcontext context = nullptr;
 };
 
@@ -67,6 +67,7 @@ Array<Stream> g_streams;
 Array<Tracked> g_tracked;  // by address
 Array<Pool> g_pools;
 uint64_t g_frees = 0;
+uint64_t g_accessors = 0;  // bits of devices that the application works on
 std::atomic<int> g_captures{0};
 std::atomic<uint64_t> g_threads{0};
 thread_local uint64_t t_thread = 0;
@@ -89,6 +90,23 @@ CUmemAllocationProp PropertiesOf(int device) {
   return properties;
 }
 
+uint64_t BitOf(int device) { return uint64_t{1} << device; }
+
+bool CanReach(int from, int device) {
+  int can = 0;
+  return CUDA_CALL(cuDeviceCanAccessPeer, &can, from, device) == CUDA_SUCCESS &&
+         can != 0;
+}
+
+CUresult GrantAccess(uint64_t address, uint64_t bytes, int device) {
+  CUmemAccessDesc access{};
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  access.location.id = device;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return CUDA_CALL(cuMemSetAccess, static_cast<CUdeviceptr>(address),
+                   static_cast<size_t>(bytes), &access, static_cast<size_t>(1));
+}
+
 bool DeviceBacking::Map(uint64_t address, uint64_t bytes, uint64_t* handle) {
   RelaxedCapture relaxed;
   const CUmemAllocationProp properties = PropertiesOf(device_);
@@ -96,20 +114,22 @@ bool DeviceBacking::Map(uint64_t address, uint64_t bytes, uint64_t* handle) {
   if (CUDA_CALL(cuMemCreate, &memory, static_cast<size_t>(bytes), &properties,
                 0ull) != CUDA_SUCCESS)
     return false;
-  CUmemAccessDesc access{};
-  access.location = properties.location;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   if (CUDA_CALL(cuMemMap, static_cast<CUdeviceptr>(address),
                 static_cast<size_t>(bytes), static_cast<size_t>(0), memory,
                 0ull) != CUDA_SUCCESS) {
     CUDA_CALL(cuMemRelease, memory);
     return false;
   }
-  if (CUDA_CALL(cuMemSetAccess, static_cast<CUdeviceptr>(address),
-                static_cast<size_t>(bytes), &access,
-                static_cast<size_t>(1)) != CUDA_SUCCESS) {
+  if (GrantAccess(address, bytes, device_) != CUDA_SUCCESS) {
     Unmap(address, bytes, memory);
     return false;
+  }
+  // The driver copies between its own allocations on any two devices; between
+  // ours only where one can reach the other.
+  for (int peer = 0; peer < kMaxDevices; ++peer) {
+    if (peer != device_ && (g_accessors & BitOf(peer)) != 0 &&
+        CanReach(peer, device_))
+      GrantAccess(address, bytes, peer);
   }
   *handle = memory;
   return true;
@@ -155,6 +175,29 @@ bool Reserve(int device, Device* d, uint64_t total_bytes) {
   return false;
 }
 
+// The application works on a device: what others hold is in its reach. Requires
+// g_mutex.
+void AddAccessor(int device) {
+  if (device < 0 || device >= kMaxDevices || (g_accessors & BitOf(device)) != 0)
+    return;
+  g_accessors |= BitOf(device);
+  for (int other = 0; other < kMaxDevices; ++other) {
+    const Device& d = g_devices[other];
+    if (other == device || !d.open || !CanReach(device, other)) continue;
+    RelaxedCapture relaxed;
+    d.arena.ForEachChunk([&](uint64_t address, uint64_t bytes, uint64_t) {
+      GrantAccess(address, bytes, device);
+    });
+  }
+}
+
+// The device where it is opened already.
+Device* Opened(int device) {
+  return device >= 0 && device < kMaxDevices && g_devices[device].open
+             ? &g_devices[device]
+             : nullptr;
+}
+
 // The device, opened; null where its allocations stay the driver's. Requires
 // g_mutex.
 Device* Open(int device) {
@@ -164,6 +207,7 @@ Device* Open(int device) {
   Device* d = &g_devices[device];
   if (!d->tried) {
     d->tried = true;
+    AddAccessor(device);
     size_t total = 0;
     CUDA_CALL(cuDeviceTotalMem_v2, &total, device);
     d->open = Reserve(device, d, total);
@@ -332,6 +376,16 @@ Served ServeAsync(uint64_t* address, uint64_t bytes, CUstream handle,
                    wire::kOriginPool, stream->lane);
 }
 
+// Requires g_mutex.
+void AddTracked(const Tracked& tracked) {
+  size_t at = g_tracked.size();
+  while (at > 0 && g_tracked[at - 1].address >= tracked.address) --at;
+  if (at < g_tracked.size() && g_tracked[at].address == tracked.address)
+    g_tracked[at] = tracked;
+  else
+    g_tracked.Insert(at, tracked);
+}
+
 }  // namespace
 
 CUstream Explicit(CUstream stream, bool per_thread) {
@@ -343,6 +397,8 @@ Served Allocate(uint64_t* address, uint64_t bytes) {
   if (address == nullptr || bytes == 0) return {};
   const Context* context = CurrentContext();
   if (context == nullptr) return {};
+  const int broken = context->broken.load(std::memory_order_relaxed);
+  if (broken != CUDA_SUCCESS) return {true, static_cast<CUresult>(broken)};
   MutexLock lock(g_mutex);
   Device* device = Open(context->device);
   if (device == nullptr) return {};
@@ -438,7 +494,7 @@ uint64_t CachedBytes() {
   const Context* context = CurrentContext();
   if (context == nullptr) return 0;
   MutexLock lock(g_mutex);
-  const Device* device = Open(context->device);
+  const Device* device = Opened(context->device);
   return device != nullptr ? device->arena.cached_bytes() : 0;
 }
 
@@ -446,11 +502,16 @@ bool TrimDevice() {
   const Context* context = CurrentContext();
   if (context == nullptr) return false;
   MutexLock lock(g_mutex);
-  const Device* device = Open(context->device);
+  const Device* device = Opened(context->device);
   if (device == nullptr) return false;
   const uint64_t before = device->arena.mapped_bytes();
   ReclaimEverything(context->device);
   return device->arena.mapped_bytes() < before;
+}
+
+void NoteAccessor(int device) {
+  MutexLock lock(g_mutex);
+  AddAccessor(device);
 }
 
 void NotePool(CUmemoryPool pool, const CUmemPoolProps& properties) {
@@ -468,20 +529,33 @@ void ForgetPool(CUmemoryPool pool) {
 
 void Track(uint64_t address, uint64_t bytes, uint32_t origin) {
   const Context* context = CurrentContext();
-  Tracked tracked{address, bytes, origin, -1, nullptr};
+  Tracked tracked{address, bytes, origin, ~uint64_t{0}, nullptr};
   const bool everywhere =
       origin == wire::kOriginManaged || origin == wire::kOriginPinned;
   if (context != nullptr) {
     tracked.context = context->handle.load();
-    if (!everywhere) tracked.device = context->device;
+    if (!everywhere) tracked.devices = BitOf(context->device);
   }
   MutexLock lock(g_mutex);
-  size_t at = g_tracked.size();
-  while (at > 0 && g_tracked[at - 1].address >= address) --at;
-  if (at < g_tracked.size() && g_tracked[at].address == address)
-    g_tracked[at] = tracked;
-  else
-    g_tracked.Insert(at, tracked);
+  AddTracked(tracked);
+}
+
+void TrackMapping(uint64_t address, uint64_t bytes) {
+  MutexLock lock(g_mutex);
+  AddTracked({address, bytes, wire::kOriginDevice, 0, nullptr});
+}
+
+void SetMappingAccess(uint64_t address, uint64_t bytes, int device,
+                      bool readable) {
+  if (device < 0 || device >= kMaxDevices) return;
+  MutexLock lock(g_mutex);
+  for (Tracked& one : g_tracked) {
+    if (one.address - address >= bytes) continue;
+    if (readable)
+      one.devices |= BitOf(device);
+    else
+      one.devices &= ~BitOf(device);
+  }
 }
 
 void Untrack(uint64_t address) { UntrackInside(address, 1); }
@@ -557,13 +631,14 @@ void ForgetContextMemory(CUcontext context) {
 bool LiveRanges(int device, Array<wire::LiveRange>* ranges) {
   MutexLock lock(g_mutex);
   bool ok = true;
-  if (device >= 0 && device < kMaxDevices && g_devices[device].open) {
+  if (device < 0 || device >= kMaxDevices) return false;
+  if (g_devices[device].open) {
     g_devices[device].arena.ForEachLive([&](const Allocation& one) {
       ok = ok && ranges->Append({one.address, one.bytes, one.origin, ~0u});
     });
   }
   for (const Tracked& one : g_tracked) {
-    if (one.device >= 0 && one.device != device) continue;
+    if ((one.devices & BitOf(device)) == 0) continue;
     size_t at = ranges->size();
     while (at > 0 && (*ranges)[at - 1].address > one.address) --at;
     ok = ok && ranges->Insert(at, {one.address, one.bytes, one.origin, ~0u});

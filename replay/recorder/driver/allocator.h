@@ -43,6 +43,10 @@ uint64_t CachedBytes();
 // Gives what is not used back to the driver. True: something was.
 bool TrimDevice();
 
+// The application works on a device: it reaches the arenas of others, where the
+// hardware allows.
+void NoteAccessor(int device);
+
 // Pools whose memory other processes or devices share stay the driver's.
 void NotePool(CUmemoryPool pool, const CUmemPoolProps& properties);
 void ForgetPool(CUmemoryPool pool);
@@ -50,6 +54,11 @@ void ForgetPool(CUmemoryPool pool);
 // Memory that the driver keeps, for the current context's device; for managed
 // and host memory, all devices.
 void Track(uint64_t address, uint64_t bytes, uint32_t origin);
+// Memory that the application maps itself; devices reach it once they have
+// access.
+void TrackMapping(uint64_t address, uint64_t bytes);
+void SetMappingAccess(uint64_t address, uint64_t bytes, int device,
+                      bool readable);
 void Untrack(uint64_t address);
 // Every tracked range inside.
 void UntrackInside(uint64_t address, uint64_t bytes);

@@ -9,6 +9,7 @@
 #include "replay/recorder/driver/gate.h"
 #include "replay/recorder/driver/hooks.h"
 #include "replay/recorder/driver/process.h"
+#include "replay/recorder/driver/profile.h"
 
 namespace reprise::driver {
 
@@ -20,6 +21,7 @@ CUresult CUDAAPI Init(unsigned int flags) {
 }
 
 inline void ForgetEverythingOf(CUcontext context) {
+  ForgetTimings(context);
   ForgetContextMemory(context);
   ForgetContext(context);
 }
@@ -89,7 +91,8 @@ template <Hook kHook>
 CUresult CUDAAPI CtxSynchronize() {
   if (!Active()) return CallReal<kHook>();
   const uint64_t mark = MarkFrees();
-  const CUresult result = CallReal<kHook>();
+  const CUresult result = Noted(CallReal<kHook>());
+  ResolveTimings();
   CUcontext current = nullptr;
   if (result == CUDA_SUCCESS &&
       CUDA_CALL(cuCtxGetCurrent, &current) == CUDA_SUCCESS)
@@ -101,7 +104,8 @@ template <Hook kHook>
 CUresult CUDAAPI CtxSynchronizeOf(CUcontext context) {
   if (!Active()) return CallReal<kHook>(context);
   const uint64_t mark = MarkFrees();
-  const CUresult result = CallReal<kHook>(context);
+  const CUresult result = Noted(CallReal<kHook>(context));
+  ResolveTimings();
   if (result == CUDA_SUCCESS) SettleContext(context, mark);
   return result;
 }
@@ -110,9 +114,30 @@ template <Hook kHook>
 CUresult CUDAAPI StreamSynchronize(CUstream stream) {
   if (!Active()) return CallReal<kHook>(stream);
   const uint64_t mark = MarkFrees();
-  const CUresult result = CallReal<kHook>(stream);
+  const CUresult result = Noted(CallReal<kHook>(stream));
+  ResolveTimings();
   if (result == CUDA_SUCCESS)
     SettleStream(stream, HookType<kHook>::kPerThread, mark);
+  return result;
+}
+
+template <Hook kHook>
+CUresult CUDAAPI EventSynchronize(CUevent event) {
+  const CUresult result = CallReal<kHook>(event);
+  if (Active()) {
+    Noted(result);
+    ResolveTimings();
+  }
+  return result;
+}
+
+template <Hook kHook>
+CUresult CUDAAPI CtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
+  const CUresult result = CallReal<kHook>(peer, flags);
+  if (result == CUDA_SUCCESS && Active()) {
+    const Context* current = CurrentContext();
+    if (current != nullptr) NoteAccessor(current->device);
+  }
   return result;
 }
 

@@ -30,6 +30,7 @@ Context* Add(CUcontext handle, int device) {
     entry = &g_contexts[count];
   }
   entry->device = device;
+  entry->broken.store(CUDA_SUCCESS);
   entry->handle.store(handle, std::memory_order_release);
   if (entry == &g_contexts[count]) g_context_count.store(count + 1);
   return entry;
@@ -61,6 +62,27 @@ void ForgetContext(CUcontext handle) {
   MutexLock lock(g_mutex);
   Context* known = Known(handle);
   if (known != nullptr) known->handle.store(nullptr);
+}
+
+void NoteFailure(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+      break;
+    default:
+      return;
+  }
+  Context* context = CurrentContext();
+  if (context != nullptr) context->broken.store(result);
 }
 
 int ContextsOf(int device, CUcontext* contexts, int capacity) {

@@ -12,6 +12,8 @@ namespace reprise::driver {
 struct Context {
   std::atomic<CUcontext> handle{nullptr};
   int device = 0;
+  // The error of a failed kernel, which every later call of the context gives.
+  std::atomic<int> broken{CUDA_SUCCESS};
 };
 
 inline constexpr int kMaxContexts = 128;
@@ -23,6 +25,12 @@ Context* CurrentContext();
 Context* FindContext(CUcontext handle);
 // The context is gone.
 void ForgetContext(CUcontext handle);
+// Notes what a call of the current context came to.
+void NoteFailure(CUresult result);
+inline CUresult Noted(CUresult result) {
+  if (result != CUDA_SUCCESS) NoteFailure(result);
+  return result;
+}
 // The contexts of a device.
 int ContextsOf(int device, CUcontext* contexts, int capacity);
 // Waits for all work of all known contexts.

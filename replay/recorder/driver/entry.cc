@@ -13,6 +13,7 @@
 #include "replay/recorder/driver/memory_hooks.h"
 #include "replay/recorder/driver/module_hooks.h"
 #include "replay/recorder/driver/process.h"
+#include "replay/recorder/driver/profile.h"
 
 // The oldest dlvsym: newer glibcs moved it to libc.so.6 under a new version.
 __asm__(".symver reprise_dlvsym, dlvsym@GLIBC_2.2.5");
@@ -31,10 +32,21 @@ struct GatedCall<kHook, CUresult(CUDAAPI*)(Arguments...)> {
     SharedGate gate;
     return CallReal<kHook>(arguments...);
   }
+  static CUresult CUDAAPI Wait(Arguments... arguments) {
+    const CUresult result = Call(arguments...);
+    if (Active()) {
+      Noted(result);
+      ResolveTimings();
+    }
+    return result;
+  }
 };
 
 template <Hook kHook>
 constexpr typename HookType<kHook>::type Gated = &GatedCall<kHook>::Call;
+// The same for calls that wait for work before them.
+template <Hook kHook>
+constexpr typename HookType<kHook>::type GatedWait = &GatedCall<kHook>::Wait;
 
 template <Hook kHook>
 CUresult CUDAAPI GetProcAddress1(const char* symbol, void** address,

@@ -8,6 +8,7 @@
 #include "replay/recorder/driver/gate.h"
 #include "replay/recorder/driver/modules.h"
 #include "replay/recorder/driver/process.h"
+#include "replay/recorder/driver/profile.h"
 #include "replay/recorder/driver/recording.h"
 
 namespace reprise::driver {
@@ -23,7 +24,8 @@ class HandleQuery {
         kernel_(reinterpret_cast<CUkernel>(handle) == kernel.library_kernel
                     ? kernel.library_kernel
                     : nullptr) {
-    CUDA_CALL(cuCtxGetDevice, &device_);
+    const Context* context = CurrentContext();
+    if (context != nullptr) device_ = context->device;
   }
 
   CUresult Parameter(size_t index, size_t* offset, size_t* bytes) const {
@@ -69,8 +71,10 @@ bool AskParameters(const HandleQuery& query, Kernel* kernel) {
   return true;
 }
 
-// Tells the parent of a kernel before its first launch. Requires the channel.
-bool Introduce(ParentLock& parent, const HandleQuery& query, Kernel* kernel) {
+// Tells the parent of a kernel before its first launch. Why the kernel cannot
+// be recorded although the parent wants it; else null. Requires the channel.
+const char* Introduce(ParentLock& parent, const HandleQuery& query,
+                      Kernel* kernel) {
   static uint32_t next_number = 0;
   kernel->number = next_number++;
   kernel->counter = CounterOf(kernel->number);
@@ -97,20 +101,14 @@ bool Introduce(ParentLock& parent, const HandleQuery& query, Kernel* kernel) {
       parent.Lost("naming a kernel");
     }
   }
-  if (wanted && !parameters_known) {
-    AbandonKernel(parent, *kernel,
-                  "the driver does not tell the kernel's parameters; it takes "
-                  "driver 550 or newer");
-    wanted = false;
-  }
-  if (wanted && kernel->module->image.bytes == 0) {
-    AbandonKernel(parent, *kernel,
-                  "the module's machine code is in no known form");
-    wanted = false;
-  }
-  kernel->wanted.store(wanted, std::memory_order_relaxed);
+  const char* refusal = nullptr;
+  if (wanted && !parameters_known)
+    refusal = "the driver does not tell its parameters (550 or newer does)";
+  else if (wanted && kernel->module->image.bytes == 0)
+    refusal = "its module's machine code is in no known form";
+  kernel->wanted.store(wanted && refusal == nullptr, std::memory_order_relaxed);
   kernel->introduced.store(true, std::memory_order_release);
-  return wanted;
+  return refusal;
 }
 
 // The kernel behind a handle, introduced; null: none that can be named.
@@ -118,11 +116,14 @@ Kernel* KernelOf(CUfunction handle) {
   Kernel* kernel = FindKernel(handle);
   if (kernel == nullptr) kernel = FindUnknownKernel(handle);
   if (kernel == nullptr) return nullptr;
+  const char* refusal = nullptr;
   if (!kernel->introduced.load(std::memory_order_acquire)) {
     ParentLock parent;
     if (!kernel->introduced.load(std::memory_order_acquire))
-      Introduce(parent, HandleQuery(handle, *kernel), kernel);
+      refusal = Introduce(parent, HandleQuery(handle, *kernel), kernel);
   }
+  if (refusal != nullptr)
+    Problem("%s is not recorded: %s", kernel->name, refusal);
   return kernel;
 }
 
@@ -135,7 +136,15 @@ bool IsCapturing(CUstream stream) {
 
 }  // namespace
 
-CUresult Launch(const LaunchCall& launch, RealLaunch real) {
+CUresult Launch(const LaunchCall& launch, RealLaunch real_launch) {
+  const auto trimming = [&] {
+    CUresult result = Noted(real_launch());
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && TrimDevice())
+      result = real_launch();  // the memory was in our cache
+    return result;
+  };
+  const RealLaunch real = AsRealLaunch(trimming);
+
   SharedGate gate;
   Kernel* kernel = FindKernel(launch.function);
   if (kernel == nullptr ||
@@ -145,7 +154,11 @@ CUresult Launch(const LaunchCall& launch, RealLaunch real) {
   }
   const uint64_t occurrence =
       __atomic_fetch_add(&kernel->counter->launches, 1, __ATOMIC_RELAXED);
-  if (!kernel->wanted.load(std::memory_order_relaxed)) return real();
+  if (!kernel->wanted.load(std::memory_order_relaxed)) {
+    if (Profiling() && !IsCapturing(launch.stream))
+      return LaunchTimed(kernel, launch.stream, real);
+    return real();
+  }
   if (IsCapturing(launch.stream)) {
     Problem(
         "kernels that the application launches through a graph are not "

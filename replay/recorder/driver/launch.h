@@ -20,7 +20,7 @@ struct LaunchCall {
   void** extra = nullptr;
 };
 
-// The application's own call, to be made exactly once.
+// The application's own call. Made once, or again where it got no memory.
 struct RealLaunch {
   CUresult (*call)(const void* arguments) = nullptr;
   const void* arguments = nullptr;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "replay/recorder/driver/allocator.h"
+#include "replay/recorder/driver/driver.h"
 #include "replay/recorder/driver/gate.h"
 #include "replay/recorder/driver/hooks.h"
 #include "replay/recorder/driver/process.h"
@@ -80,7 +81,8 @@ CUresult CUDAAPI MemAllocAsync(CUdeviceptr* pointer, size_t bytes,
   const Served served = AllocateAsync(AsAddress(pointer), bytes, stream,
                                       HookType<kHook>::kPerThread);
   if (served.by_us) return served.result;
-  const CUresult result = CallReal<kHook>(pointer, bytes, stream);
+  const CUresult result =
+      WithTrim([&] { return CallReal<kHook>(pointer, bytes, stream); });
   if (result == CUDA_SUCCESS) Track(*pointer, bytes, driver_wire::kOriginPool);
   return result;
 }
@@ -268,7 +270,21 @@ CUresult CUDAAPI MemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
   SharedGate gate;
   const CUresult result =
       CallReal<kHook>(pointer, bytes, offset, handle, flags);
-  if (result == CUDA_SUCCESS) Track(pointer, bytes, driver_wire::kOriginDevice);
+  if (result == CUDA_SUCCESS) TrackMapping(pointer, bytes);
+  return result;
+}
+
+template <Hook kHook>
+CUresult CUDAAPI MemSetAccess(CUdeviceptr pointer, size_t bytes,
+                              const CUmemAccessDesc* access, size_t count) {
+  if (!Active()) return CallReal<kHook>(pointer, bytes, access, count);
+  SharedGate gate;
+  const CUresult result = CallReal<kHook>(pointer, bytes, access, count);
+  for (size_t i = 0; result == CUDA_SUCCESS && i < count; ++i) {
+    if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) continue;
+    SetMappingAccess(pointer, bytes, access[i].location.id,
+                     access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  }
   return result;
 }
 
@@ -280,6 +296,77 @@ CUresult CUDAAPI MemUnmap(CUdeviceptr pointer, size_t bytes) {
   if (result == CUDA_SUCCESS) UntrackInside(pointer, bytes);
   return result;
 }
+
+// Any other call that takes device memory.
+template <Hook kHook, typename Function = typename HookType<kHook>::type>
+struct TrimmingCall;
+template <Hook kHook, typename... Arguments>
+struct TrimmingCall<kHook, CUresult(CUDAAPI*)(Arguments...)> {
+  static CUresult CUDAAPI Call(Arguments... arguments) {
+    if (!Active()) return CallReal<kHook>(arguments...);
+    SharedGate gate;
+    return WithTrim([&] { return CallReal<kHook>(arguments...); });
+  }
+};
+template <Hook kHook>
+constexpr typename HookType<kHook>::type Trimming = &TrimmingCall<kHook>::Call;
+
+// Memory of another process or interface that is mapped here.
+template <Hook kHook>
+CUresult CUDAAPI IpcOpenMemHandle(CUdeviceptr* pointer, CUipcMemHandle handle,
+                                  unsigned int flags) {
+  if (!Active()) return CallReal<kHook>(pointer, handle, flags);
+  SharedGate gate;
+  const CUresult result = CallReal<kHook>(pointer, handle, flags);
+  CUdeviceptr base = 0;
+  size_t bytes = 0;
+  if (result == CUDA_SUCCESS && CUDA_CALL(cuMemGetAddressRange_v2, &base,
+                                          &bytes, *pointer) == CUDA_SUCCESS)
+    Track(base, bytes, driver_wire::kOriginDevice);
+  return result;
+}
+
+template <Hook kHook>
+CUresult CUDAAPI IpcCloseMemHandle(CUdeviceptr pointer) {
+  if (!Active()) return CallReal<kHook>(pointer);
+  SharedGate gate;
+  CUdeviceptr base = pointer;
+  CUDA_CALL(cuMemGetAddressRange_v2, &base, static_cast<size_t*>(nullptr),
+            pointer);
+  const CUresult result = CallReal<kHook>(pointer);
+  if (result == CUDA_SUCCESS) Untrack(base);
+  return result;
+}
+
+template <Hook kHook>
+CUresult CUDAAPI
+ExternalMemoryGetMappedBuffer(CUdeviceptr* pointer, CUexternalMemory memory,
+                              const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* buffer) {
+  if (!Active()) return CallReal<kHook>(pointer, memory, buffer);
+  SharedGate gate;
+  const CUresult result = CallReal<kHook>(pointer, memory, buffer);
+  if (result == CUDA_SUCCESS)
+    Track(*pointer, buffer->size, driver_wire::kOriginDevice);
+  return result;
+}
+
+// Handles of textures and surfaces mean nothing in another process.
+template <Hook kHook, typename Function = typename HookType<kHook>::type>
+struct TextureCall;
+template <Hook kHook, typename... Arguments>
+struct TextureCall<kHook, CUresult(CUDAAPI*)(Arguments...)> {
+  static CUresult CUDAAPI Call(Arguments... arguments) {
+    if (Active()) {
+      Problem(
+          "the application uses texture or surface objects; kernels that "
+          "take one are recorded but will not replay");
+    }
+    return CallReal<kHook>(arguments...);
+  }
+};
+template <Hook kHook>
+constexpr typename HookType<kHook>::type TextureCreate =
+    &TextureCall<kHook>::Call;
 
 template <Hook kHook>
 CUresult CUDAAPI IpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {

@@ -2,6 +2,7 @@
 #ifndef REPRISE_REPLAY_RECORDER_DRIVER_MODULE_HOOKS_H_
 #define REPRISE_REPLAY_RECORDER_DRIVER_MODULE_HOOKS_H_
 
+#include "replay/recorder/driver/driver.h"
 #include "replay/recorder/driver/gate.h"
 #include "replay/recorder/driver/hooks.h"
 #include "replay/recorder/driver/modules.h"
@@ -111,6 +112,34 @@ CUresult CUDAAPI LibraryGetKernel(CUkernel* kernel, CUlibrary library,
                                   const char* name) {
   const CUresult result = CallReal<kHook>(kernel, library, name);
   if (result == CUDA_SUCCESS && Active()) AddKernel(*kernel, library, name);
+  return result;
+}
+
+template <Hook kHook>
+CUresult CUDAAPI LibraryEnumerateKernels(CUkernel* kernels, unsigned int count,
+                                         CUlibrary library) {
+  const CUresult result = CallReal<kHook>(kernels, count, library);
+  for (unsigned int i = 0; result == CUDA_SUCCESS && Active() && i < count;
+       ++i) {
+    const char* name = nullptr;
+    if (kernels[i] != nullptr &&
+        CUDA_CALL(cuKernelGetName, &name, kernels[i]) == CUDA_SUCCESS)
+      AddKernel(kernels[i], library, name);
+  }
+  return result;
+}
+
+template <Hook kHook>
+CUresult CUDAAPI ModuleEnumerateFunctions(CUfunction* functions,
+                                          unsigned int count, CUmodule module) {
+  const CUresult result = CallReal<kHook>(functions, count, module);
+  for (unsigned int i = 0; result == CUDA_SUCCESS && Active() && i < count;
+       ++i) {
+    const char* name = nullptr;
+    if (functions[i] != nullptr &&
+        CUDA_CALL(cuFuncGetName, &name, functions[i]) == CUDA_SUCCESS)
+      AddFunction(functions[i], module, name);
+  }
   return result;
 }
 

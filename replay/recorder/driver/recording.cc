@@ -11,6 +11,7 @@
 #include "replay/recorder/driver/driver.h"
 #include "replay/recorder/driver/gate.h"
 #include "replay/recorder/driver/image_copy.h"
+#include "replay/recorder/driver/profile.h"
 
 namespace reprise::driver {
 namespace {
@@ -266,6 +267,8 @@ CUresult Recording::LaunchTimed(wire::EpilogueNotice* notice) {
   if (timed && completion == CUDA_SUCCESS &&
       CUDA_CALL(cuEventElapsedTime, &milliseconds, begin, end) == CUDA_SUCCESS)
     notice->duration_ns = milliseconds * 1e6;
+  if (Profiling() && notice->duration_ns > 0)
+    AddTiming(kernel_, static_cast<uint64_t>(notice->duration_ns));
   if (begin != nullptr) CUDA_CALL(cuEventDestroy_v2, begin);
   if (end != nullptr) CUDA_CALL(cuEventDestroy_v2, end);
   notice->error = completion;
@@ -377,12 +380,6 @@ bool Begin(Kernel* kernel, uint64_t occurrence, int device,
 
 }  // namespace
 
-void AbandonKernel(ParentLock& parent, const Kernel& kernel, const char* why) {
-  const wire::AbandonNotice notice{kernel.number, 1};
-  if (!parent->Send(wire::kAbandon, notice, {why, strlen(why)}))
-    parent.Lost("refusing a kernel");
-}
-
 CUresult RecordLaunch(Kernel* kernel, uint64_t occurrence,
                       const LaunchCall& launch, RealLaunch real) {
   static Mutex one_recording;
@@ -404,7 +401,9 @@ CUresult RecordLaunch(Kernel* kernel, uint64_t occurrence,
   } else {
     if (wanted) AbandonBusy(*kernel);
     SharedGate gate;
-    result = real();
+    result = Profiling() && !Capturing()
+                 ? LaunchTimed(kernel, launch.stream, real)
+                 : real();
   }
   free(names.data());
   return result;

@@ -8,7 +8,6 @@
 
 #include "replay/recorder/driver/launch.h"
 #include "replay/recorder/driver/modules.h"
-#include "replay/recorder/driver/process.h"
 
 namespace reprise::driver {
 
@@ -16,9 +15,6 @@ namespace reprise::driver {
 // hold the gate.
 CUresult RecordLaunch(Kernel* kernel, uint64_t occurrence,
                       const LaunchCall& launch, RealLaunch real);
-
-// Tells the parent why no launch of a kernel can be recorded.
-void AbandonKernel(ParentLock& parent, const Kernel& kernel, const char* why);
 
 }  // namespace reprise::driver
 

@@ -242,6 +242,10 @@ EXPORT CUresult cuInit(unsigned int) {
   g_initialized = true;
   return CUDA_SUCCESS;
 }
+EXPORT CUresult cuDriverGetVersion(int* version) {
+  *version = CUDA_VERSION;
+  return CUDA_SUCCESS;
+}
 EXPORT CUresult cuDeviceGetCount(int* count) {
   *count = kDevices;
   return CUDA_SUCCESS;
