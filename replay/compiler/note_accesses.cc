@@ -7,6 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Demangle/Demangle.h"
@@ -96,6 +98,10 @@ absl::Status LinkNoteFunctions(llvm::Module& module) {
     function.addFnAttr(llvm::Attribute::WillReturn);
     function.setMemoryEffects(llvm::MemoryEffects::inaccessibleMemOnly());
   }
+  // A note that calls nothing saves no registers to memory.
+  llvm::Function* leaf = module.getFunction("__reprise_note_is_parameter");
+  leaf->removeFnAttr(llvm::Attribute::NoInline);
+  leaf->addFnAttr(llvm::Attribute::AlwaysInline);
   return absl::OkStatus();
 }
 
@@ -232,6 +238,7 @@ class FunctionNoter {
   void Note(llvm::Instruction& instruction);
   void NoteCall(llvm::CallBase& call);
   void NoteIntrinsic(llvm::IntrinsicInst& call);
+  bool NoteMatrix(llvm::IntrinsicInst& call, llvm::StringRef name);
   void NoteInlinePtx(llvm::CallBase& call);
   void NotePtxAccess(llvm::CallBase& call, const PtxAccess& access);
   void Mark(Builder& b, Access access, llvm::Value* pointer,
@@ -388,11 +395,83 @@ void FunctionNoter::NoteIntrinsic(llvm::IntrinsicInst& call) {
     if (name.consumeInteger(10, bytes)) return NotNoted(full);
     MarkBytes(b, Access::kRead, call.getArgOperand(1),
               call.arg_size() > 2 ? call.getArgOperand(2) : b.getInt64(bytes));
+  } else if (name.consume_front("wmma.") && NoteMatrix(call, name)) {
+    return;
   } else if (name.starts_with("tex.") || name.starts_with("tld4.") ||
              name.starts_with("suld.") || name.starts_with("sust.") ||
              (HasForeignOperand(call) && !IsHarmlessIntrinsic(call, full))) {
     NotNoted(full);
   }
+}
+
+// "m16n16k16.load.a.row.stride.f16.p1": a matrix in memory is so many lines,
+// `stride` elements apart.
+struct MatrixAccess {
+  bool is_load = false;
+  unsigned lines = 0;
+  unsigned line_elements = 0;
+  unsigned element_bits = 0;
+  bool has_stride = false;
+  v1::ElementType type = v1::ELEMENT_TYPE_UNTYPED;
+};
+
+std::optional<MatrixAccess> ParseMatrixAccess(llvm::StringRef name) {
+  if (!name.consume_front("m")) return std::nullopt;
+  unsigned m = 0, n = 0, k = 0;
+  if (name.consumeInteger(10, m) || !name.consume_front("n") ||
+      name.consumeInteger(10, n) || !name.consume_front("k") ||
+      name.consumeInteger(10, k) || !name.consume_front("."))
+    return std::nullopt;
+  llvm::SmallVector<llvm::StringRef, 6> parts;
+  name.split(parts, '.');
+  if (parts.size() < 5 || (parts[0] != "load" && parts[0] != "store"))
+    return std::nullopt;
+  MatrixAccess access;
+  access.is_load = parts[0] == "load";
+  access.lines = parts[1] == "b" ? k : m;
+  access.line_elements = parts[1] == "a" ? k : n;
+  if (parts[2] == "col") std::swap(access.lines, access.line_elements);
+  access.has_stride = parts[3] == "stride";
+  const llvm::StringRef type = parts[access.has_stride ? 4 : 3];
+  if (type.drop_while([](char c) { return !llvm::isDigit(c); })
+          .getAsInteger(10, access.element_bits))
+    return std::nullopt;
+  access.type = llvm::StringSwitch<v1::ElementType>(type)
+                    .Case("f16", v1::ELEMENT_TYPE_F16)
+                    .Case("bf16", v1::ELEMENT_TYPE_BF16)
+                    .Cases({"f32", "tf32"}, v1::ELEMENT_TYPE_F32)
+                    .Case("f64", v1::ELEMENT_TYPE_F64)
+                    .Cases({"s8", "u8"}, v1::ELEMENT_TYPE_I8)
+                    .Case("s32", v1::ELEMENT_TYPE_I32)
+                    .Default(v1::ELEMENT_TYPE_UNTYPED);
+  return access;
+}
+
+// A warp accesses the matrix together; each lane notes one line.
+bool FunctionNoter::NoteMatrix(llvm::IntrinsicInst& call,
+                               llvm::StringRef name) {
+  const std::optional<MatrixAccess> access = ParseMatrixAccess(name);
+  if (!access || access->lines > 32) return false;
+  llvm::Value* pointer = call.getArgOperand(0);
+  if (IsPrivate(*pointer)) return true;
+  Builder b(&call);
+  llvm::Value* lane =
+      b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_laneid, {});
+  llvm::Value* has_line = b.CreateICmpULT(lane, b.getInt32(access->lines));
+  b.SetInsertPoint(llvm::SplitBlockAndInsertIfThen(has_line, call.getIterator(),
+                                                   /*Unreachable=*/false));
+  llvm::Value* stride =
+      access->has_stride ? b.CreateZExt(call.getArgOperand(call.arg_size() - 1),
+                                        b.getInt64Ty())
+                         : b.getInt64(access->line_elements);
+  llvm::Value* bits =
+      b.CreateMul(b.CreateMul(stride, b.getInt64(access->element_bits)),
+                  b.CreateZExt(lane, b.getInt64Ty()));
+  MarkAddress(b, access->is_load ? Access::kRead : Access::kWrite,
+              b.CreateAdd(Address(b, pointer), b.CreateLShr(bits, 3)),
+              b.getInt64(access->line_elements * access->element_bits / 8),
+              access->type);
+  return true;
 }
 
 // The operand of an asm statement that "$number" names; null for a result.

@@ -93,6 +93,7 @@ REPRISE_DEVICE void AddOverWarp(uint64_t* total, uint64_t value) {
   const int leader = __builtin_ctz(static_cast<unsigned>(mask));
   if (sum != 0 && __nvvm_read_ptx_sreg_laneid() == leader) Add(total, sum);
 }
+// A slow question.
 REPRISE_DEVICE bool IsPrivate(uint64_t address) {
   void* pointer = reinterpret_cast<void*>(address);
   const bool shared = __reprise_architecture >= 90
@@ -124,7 +125,7 @@ REPRISE_DEVICE const REPRISE_GLOBAL NotedRange& RangeAt(uint32_t index) {
                         index * sizeof(NotedRange));
 }
 
-__attribute__((noinline)) REPRISE_DEVICE void Outside(uint64_t address) {
+REPRISE_DEVICE void Outside(uint64_t address) {
   if (__reprise_note_is_parameter(address)) return;
   AddOverWarp(&__reprise_access_notes.outside_count, 1);
   volatile uint64_t& first = __reprise_access_notes.first_outside;
@@ -139,8 +140,7 @@ REPRISE_DEVICE uint32_t MergeTypes(uint32_t seen, uint32_t now) {
 }
 
 // A byte's neighbours change at the same time, by other threads.
-__attribute__((noinline)) REPRISE_DEVICE void StoreType(uint64_t place,
-                                                        uint32_t now) {
+REPRISE_DEVICE void StoreType(uint64_t place, uint32_t now) {
   auto* word = reinterpret_cast<uint32_t*>(place & ~uint64_t{3});
   const uint32_t shift = 8 * (place & 3);
   uint32_t old = *const_cast<volatile uint32_t*>(word);
@@ -232,7 +232,8 @@ REPRISE_DEVICE void MarkPiece(const REPRISE_GLOBAL NotedRange& range,
   }
 }
 
-// Any stretch of memory, in no, one or several ranges. Returns how many of its
+// Any stretch of memory, in no, one or several ranges; none holds private
+// memory. Returns how many of its
 // bytes are in ranges.
 template <Access access>
 REPRISE_DEVICE uint64_t NoteBytes(uint64_t address, uint64_t bytes,
@@ -262,17 +263,9 @@ REPRISE_DEVICE uint64_t NoteBytes(uint64_t address, uint64_t bytes,
   if (outside != 0) Outside(outside);
   return inside;
 }
-template <Access access>
-__attribute__((noinline)) REPRISE_DEVICE uint64_t NoteOddly(uint64_t address,
-                                                            uint64_t bytes,
-                                                            uint32_t type) {
-  return NoteBytes<access>(address, bytes, type);
-}
-
 // An access of one word: most lie in a range, at their alignment.
 template <Access access, typename Word>
 REPRISE_DEVICE uint32_t NoteWord(uint64_t address, uint32_t type) {
-  if (IsPrivate(address)) return 0;
   const uint32_t next = RangesUpTo(address);
   if (next != 0) {
     const REPRISE_GLOBAL NotedRange& range = RangeAt(next - 1);
@@ -286,7 +279,7 @@ REPRISE_DEVICE uint32_t NoteWord(uint64_t address, uint32_t type) {
       return sizeof(Word);
     }
   }
-  return static_cast<uint32_t>(NoteOddly<access>(address, sizeof(Word), type));
+  return static_cast<uint32_t>(NoteBytes<access>(address, sizeof(Word), type));
 }
 
 }  // namespace

@@ -169,6 +169,31 @@ extern "C" __global__ void Squares(float* out) {
   EXPECT_EQ(NotesOf("_Z6Squaref")["totals"], 1);
 }
 
+TEST_F(NoteAccessesTest, TensorCores) {
+  Note(R"(
+#include <mma.h>
+using namespace nvcuda::wmma;
+extern "C" __global__ void Multiply(const half* a, const half* b, float* c) {
+  __shared__ half tile[256];
+  fragment<matrix_a, 16, 16, 16, half, row_major> x;
+  fragment<matrix_b, 16, 16, 16, half, col_major> y;
+  fragment<accumulator, 16, 16, 16, float> sum;
+  fill_fragment(sum, 0.0f);
+  load_matrix_sync(x, a, 32);
+  load_matrix_sync(y, b, 16);
+  mma_sync(sum, x, y, sum);
+  load_matrix_sync(x, tile, 16);
+  mma_sync(sum, x, y, sum);
+  store_matrix_sync(c, sum, 64, mem_row_major);
+}
+)");
+  EXPECT_THAT(not_noted_, IsEmpty());
+  EXPECT_THAT(NotesOf("Multiply"),
+              ElementsAre(Pair("read_bytes", 2), Pair("totals", 1),
+                          Pair("write_bytes", 1)));
+  EXPECT_THAT(Ptx(), AllOf(HasSubstr("%laneid"), HasSubstr("wmma.load.a")));
+}
+
 TEST_F(NoteAccessesTest, NamesWhatItCannotNote) {
   Note(R"(
 extern "C" __global__ void Unknown(const float* in, float* out, int n) {
