@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "replay/recorder/driver/driver.h"
+#include "replay/recorder/driver/gate.h"
 #include "replay/recorder/driver/process.h"
 
 namespace reprise::driver {
@@ -460,6 +461,7 @@ Served Free(uint64_t address) {
     if (result != CUDA_SUCCESS) return {true, result};
   }
   SettleContext(owner, mark);
+  SharedGate gate;
   MutexLock lock(g_mutex);
   Device* device = DeviceOf(address);
   const bool freed =

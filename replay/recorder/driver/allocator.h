@@ -22,7 +22,8 @@ struct Served {
   CUresult result = CUDA_SUCCESS;
 };
 
-// `address` and bytes as the application passed them. Requires Active().
+// `address` and bytes as the application passed them. Requires Active() and the
+// gate.
 Served Allocate(uint64_t* address, uint64_t bytes);
 Served AllocatePitch(uint64_t* address, size_t* pitch, size_t width,
                      size_t height, unsigned int element_bytes);
@@ -31,6 +32,7 @@ Served AllocateAsync(uint64_t* address, uint64_t bytes, CUstream stream,
 // From a pool that is not shared with other processes.
 Served AllocateFromPool(uint64_t* address, uint64_t bytes, CUmemoryPool pool,
                         CUstream stream, bool per_thread);
+// Waits for the memory's context first; must not hold the gate.
 Served Free(uint64_t address);
 Served FreeAsync(uint64_t address, CUstream stream, bool per_thread);
 

@@ -1,7 +1,12 @@
 #include "replay/recorder/driver/contexts.h"
 
+#include <stdlib.h>
+
+#include <new>
+
 #include "replay/recorder/driver/driver.h"
 #include "replay/recorder/driver/process.h"
+#include "replay/recorder/driver/threads.h"
 
 namespace reprise::driver {
 namespace {
@@ -34,6 +39,37 @@ Context* Add(CUcontext handle, int device) {
   entry->handle.store(handle, std::memory_order_release);
   if (entry == &g_contexts[count]) g_context_count.store(count + 1);
   return entry;
+}
+
+CUresult SynchronizeAll() {
+  const int count = g_context_count.load(std::memory_order_acquire);
+  CUresult result = CUDA_SUCCESS;
+  for (int i = 0; i < count; ++i) {
+    const CUcontext handle = g_contexts[i].handle.load();
+    if (handle == nullptr) continue;
+    WithContext with(handle);
+    if (!with.ok()) continue;
+    const CUresult one = CUDA_CALL(cuCtxSynchronize);
+    if (one != CUDA_SUCCESS) result = one;
+  }
+  return result;
+}
+
+// One wait on a thread of its own, which may outlive it.
+struct Wait {
+  enum State : uint32_t { kWaiting, kDone, kGivenUp };
+  std::atomic<uint32_t> state{kWaiting};
+  CUresult result = CUDA_SUCCESS;
+};
+
+void* RunWait(void* argument) {
+  Wait* wait = static_cast<Wait*>(argument);
+  wait->result = SynchronizeAll();
+  if (wait->state.exchange(Wait::kDone) == Wait::kGivenUp)
+    free(wait);
+  else
+    WakeAll(&wait->state);
+  return nullptr;
 }
 
 }  // namespace
@@ -95,18 +131,31 @@ int ContextsOf(int device, CUcontext* contexts, int capacity) {
   }
   return found;
 }
-
-CUresult SynchronizeContexts() {
-  const int count = g_context_count.load(std::memory_order_acquire);
-  CUresult result = CUDA_SUCCESS;
-  for (int i = 0; i < count; ++i) {
-    const CUcontext handle = g_contexts[i].handle.load();
-    if (handle == nullptr) continue;
-    WithContext with(handle);
-    if (!with.ok()) continue;
-    const CUresult one = CUDA_CALL(cuCtxSynchronize);
-    if (one != CUDA_SUCCESS) result = one;
+CUresult SynchronizeContexts(int64_t timeout_ms) {
+  void* memory = malloc(sizeof(Wait));
+  if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  Wait* wait = new (memory) Wait;
+  pthread_t thread;
+  if (!StartThread(RunWait, wait, &thread)) {
+    free(wait);
+    return SynchronizeAll();
   }
+  const int64_t end = standin::MonotonicNs() + timeout_ms * 1000000;
+  for (;;) {
+    const int64_t left_ms = (end - standin::MonotonicNs()) / 1000000;
+    if (wait->state.load(std::memory_order_acquire) == Wait::kDone) break;
+    if (left_ms <= 0) {
+      DetachThread(thread);
+      if (wait->state.exchange(Wait::kGivenUp) != Wait::kDone)
+        return CUDA_ERROR_TIMEOUT;  // the thread frees it
+      free(wait);
+      return CUDA_ERROR_TIMEOUT;
+    }
+    WaitWhile(&wait->state, Wait::kWaiting, left_ms);
+  }
+  JoinThread(thread);
+  const CUresult result = wait->result;
+  free(wait);
   return result;
 }
 

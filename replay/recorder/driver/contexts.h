@@ -4,6 +4,7 @@
 #define REPRISE_REPLAY_RECORDER_DRIVER_CONTEXTS_H_
 
 #include <cuda.h>
+#include <stdint.h>
 
 #include <atomic>
 
@@ -33,8 +34,9 @@ inline CUresult Noted(CUresult result) {
 }
 // The contexts of a device.
 int ContextsOf(int device, CUcontext* contexts, int capacity);
-// Waits for all work of all known contexts.
-CUresult SynchronizeContexts();
+// Waits for all work of all known contexts. CUDA_ERROR_TIMEOUT: it did not end
+// in time; some never does, such as a kernel that waits for the host.
+CUresult SynchronizeContexts(int64_t timeout_ms);
 
 }  // namespace reprise::driver
 

@@ -1,23 +1,12 @@
 #include "replay/recorder/driver/gate.h"
 
-#include <limits.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
+#include "replay/recorder/driver/threads.h"
 #include "replay/recorder/preload/support.h"
 
 namespace reprise::driver {
 namespace {
 
 Gate g_gate;
-
-long Futex(std::atomic<uint32_t>* word, int operation, uint32_t value,
-           const timespec* timeout) {
-  return syscall(SYS_futex, reinterpret_cast<uint32_t*>(word),
-                 operation | FUTEX_PRIVATE_FLAG, value, timeout, nullptr, 0);
-}
 
 }  // namespace
 
@@ -30,12 +19,12 @@ void Gate::Wait() {
     for (;;) {
       const uint32_t state = state_.load(std::memory_order_acquire);
       if ((state & kExclusive) == 0) break;
-      Futex(&state_, FUTEX_WAIT, state, nullptr);
+      WaitWhile(&state_, state);
     }
   } while (state_.fetch_add(1, std::memory_order_acquire) & kExclusive);
 }
 
-void Gate::Wake() { Futex(&state_, FUTEX_WAKE, INT_MAX, nullptr); }
+void Gate::Wake() { WakeAll(&state_); }
 
 bool Gate::LockExclusive(int64_t timeout_ms) {
   const int64_t end = standin::MonotonicNs() + timeout_ms * 1000000;
@@ -44,7 +33,7 @@ bool Gate::LockExclusive(int64_t timeout_ms) {
         state_.fetch_or(kExclusive, std::memory_order_acquire);
     if ((state & kExclusive) == 0) break;
     // Another recording; it holds the gate for as long as it takes.
-    Futex(&state_, FUTEX_WAIT, state, nullptr);
+    WaitWhile(&state_, state);
   }
   for (;;) {
     const uint32_t state = state_.load(std::memory_order_acquire);
@@ -54,8 +43,7 @@ bool Gate::LockExclusive(int64_t timeout_ms) {
       UnlockExclusive();
       return false;
     }
-    const timespec timeout{left / 1000000000, left % 1000000000};
-    Futex(&state_, FUTEX_WAIT, state, &timeout);
+    WaitWhile(&state_, state, left / 1000000 + 1);
   }
 }
 

@@ -40,6 +40,17 @@ class HandleMap {
     return true;
   }
 
+  template <typename Visitor>
+  void ForEach(Visitor visit) const {
+    for (const std::atomic<Node*>& bucket : buckets_) {
+      const Node* node = bucket.load(std::memory_order_acquire);
+      for (; node != nullptr; node = node->next) {
+        T* value = node->value.load(std::memory_order_acquire);
+        if (value != nullptr) visit(value);
+      }
+    }
+  }
+
   // Erases the handles whose object the predicate is true for.
   template <typename Predicate>
   void EraseIf(Predicate predicate) {

@@ -64,7 +64,9 @@ uint64_t ElfBytes(const void* data) {
 uint64_t FatbinBytes(const void* data) {
   FatbinHeader header;
   memcpy(&header, data, sizeof(header));
-  if (header.header_bytes < sizeof(header)) return 0;
+  if (header.header_bytes < sizeof(header) ||
+      header.payload_bytes > driver_wire::kMaxImageBytes)
+    return 0;
   return header.header_bytes + header.payload_bytes;
 }
 

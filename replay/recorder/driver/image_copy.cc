@@ -1,19 +1,17 @@
 #include "replay/recorder/driver/image_copy.h"
 
-#include <dlfcn.h>
-#include <limits.h>
-#include <linux/futex.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
 
 #include "replay/recorder/driver/driver.h"
-#include "replay/recorder/driver/hooks.h"
+#include "replay/recorder/driver/threads.h"
 
 namespace reprise::driver {
 namespace {
@@ -37,14 +35,23 @@ bool IsZero(const char* data, uint64_t bytes) {
   return data[0] == 0 && memcmp(data, data + 1, bytes - 1) == 0;
 }
 
-void WaitWhile(std::atomic<uint32_t>* word, uint32_t value) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(word),
-          FUTEX_WAIT | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
-}
-
-void WakeAll(std::atomic<uint32_t>* word) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(word),
-          FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, nullptr, nullptr, 0);
+// Reads memory that the application registered and may have unmapped since.
+CUresult CopyHost(uint64_t from, uint64_t bytes, char* to) {
+  while (bytes > 0) {
+    iovec here{to, bytes};
+    iovec there{reinterpret_cast<void*>(from), bytes};
+    const long got =
+        syscall(SYS_process_vm_readv, getpid(), &here, 1ul, &there, 1ul, 0ul);
+    if (got <= 0 && errno == EFAULT) return CUDA_ERROR_INVALID_VALUE;
+    if (got <= 0) {  // not allowed here: read it plainly
+      memcpy(to, reinterpret_cast<const void*>(from), bytes);
+      return CUDA_SUCCESS;
+    }
+    from += static_cast<uint64_t>(got);
+    to += got;
+    bytes -= static_cast<uint64_t>(got);
+  }
+  return CUDA_SUCCESS;
 }
 
 int WorkerCount(int most) {
@@ -54,21 +61,6 @@ int WorkerCount(int most) {
   const int count = CPU_COUNT(&cpus) / 2;
   if (count < 1) return 1;
   return count < most ? count : most;
-}
-
-// Newer glibcs have these under a new version; they are looked up, not linked.
-struct ThreadCalls {
-  int (*create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-  int (*join)(pthread_t, void**);
-};
-
-ThreadCalls FindThreadCalls() {
-  ThreadCalls calls;
-  calls.create = reinterpret_cast<decltype(calls.create)>(
-      RealDlsym(RTLD_DEFAULT, "pthread_create"));
-  calls.join = reinterpret_cast<decltype(calls.join)>(
-      RealDlsym(RTLD_DEFAULT, "pthread_join"));
-  return calls;
 }
 
 }  // namespace
@@ -126,10 +118,7 @@ uint64_t ImageCopy::ChunkBytes(uint64_t chunk) const {
 
 CUresult ImageCopy::CopyRange(const wire::LiveRange& range, uint64_t offset,
                               uint64_t bytes, char* to) {
-  if (IsHostMemory(range)) {
-    memcpy(to, reinterpret_cast<const char*>(range.address) + offset, bytes);
-    return CUDA_SUCCESS;
-  }
+  if (IsHostMemory(range)) return CopyHost(range.address + offset, bytes, to);
   return CUDA_CALL(cuMemcpyDtoHAsync_v2, static_cast<void*>(to),
                    static_cast<CUdeviceptr>(range.address + offset),
                    static_cast<size_t>(bytes), stream_);
@@ -210,37 +199,26 @@ void* ImageCopy::RunWorker(void* argument) {
 CUresult ImageCopy::Run(Pass* pass) {
   next_range_ = 0;
   next_range_offset_ = 0;
-  const ThreadCalls threads = FindThreadCalls();
   Worker workers[kMaxWorkers];
-  const int wanted = threads.create != nullptr && threads.join != nullptr
-                         ? WorkerCount(kMaxWorkers)
-                         : 0;
   // Workers read the count of all before any begins.
-  pass->workers = static_cast<uint32_t>(wanted);
-  int started = 0;
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &before);
-  for (; started < wanted; ++started) {
-    workers[started] = {this, pass, static_cast<uint32_t>(started), {}};
-    if (threads.create(&workers[started].thread, nullptr, RunWorker,
-                       &workers[started]) != 0)
+  pass->workers = static_cast<uint32_t>(WorkerCount(kMaxWorkers));
+  uint32_t started = 0;
+  for (; started < pass->workers; ++started) {
+    workers[started] = {this, pass, started, {}};
+    if (!StartThread(RunWorker, &workers[started], &workers[started].thread))
       break;
   }
-  sigprocmask(SIG_SETMASK, &before, nullptr);
 
-  const uint32_t here = pass->workers - static_cast<uint32_t>(started);
+  const uint32_t here = pass->workers - started;
   const auto finish = [&](uint64_t chunk) {
     CUresult result = CUDA_CALL(cuEventSynchronize, events_[chunk % kBuffers]);
     if (result != CUDA_SUCCESS) return result;
     pass->ready.store(static_cast<uint32_t>(chunk + 1),
                       std::memory_order_release);
     WakeAll(&pass->ready);
-    // Slices of workers that could not be started, or all.
-    if (pass->workers == 0) Process(pass, chunk, 0, 1);
+    // Slices of workers that could not be started.
     for (uint32_t i = 0; i < here; ++i) {
-      Process(pass, chunk, static_cast<uint32_t>(started) + i, pass->workers);
+      Process(pass, chunk, started + i, pass->workers);
       pass->done[chunk % kBuffers].fetch_add(1);
     }
     return result;
@@ -263,12 +241,12 @@ CUresult ImageCopy::Run(Pass* pass) {
     result = finish(finished++);
   if (result != CUDA_SUCCESS) {
     pass->stopped = true;
-    pass->ready.store(UINT_MAX);
+    pass->ready.store(~uint32_t{0});
     WakeAll(&pass->ready);
     // Nothing may still write into the buffers when they are freed.
     CUDA_CALL(cuStreamSynchronize, stream_);
   }
-  for (int i = 0; i < started; ++i) threads.join(workers[i].thread, nullptr);
+  for (uint32_t i = 0; i < started; ++i) JoinThread(workers[i].thread);
   return result;
 }
 

@@ -65,9 +65,9 @@ CUresult CUDAAPI MemAllocPitch(CUdeviceptr* pointer, size_t* pitch,
 template <Hook kHook>
 CUresult CUDAAPI MemFree(CUdeviceptr pointer) {
   if (!Active() || pointer == 0) return CallReal<kHook>(pointer);
-  SharedGate gate;
   const Served served = Free(pointer);
   if (served.by_us) return served.result;
+  SharedGate gate;
   const CUresult result = CallReal<kHook>(pointer);
   if (result == CUDA_SUCCESS) Untrack(pointer);
   return result;

@@ -104,6 +104,20 @@ void Forget(const void* handle) {
   DropImage(module);
 }
 
+// Finds the library that `module` is in the current context.
+bool AliasOfLibrary(CUmodule module) {
+  MutexLock lock(g_mutex);
+  Module* found = nullptr;
+  g_modules.ForEach([&](Module* known) {
+    CUmodule here = nullptr;
+    if (found == nullptr && known->library != nullptr &&
+        CUDA_CALL(cuLibraryGetModule, &here, known->library) == CUDA_SUCCESS &&
+        here == module)
+      found = known;
+  });
+  return found != nullptr && g_modules.Set(module, found);
+}
+
 }  // namespace
 
 Module* AddModule(CUmodule module, const void* code) {
@@ -164,7 +178,8 @@ Kernel* FindUnknownKernel(CUfunction handle) {
   if (CUDA_CALL(cuFuncGetName, &name, handle) != CUDA_SUCCESS) return nullptr;
   if (CUDA_CALL(cuFuncGetModule, &module, handle) != CUDA_SUCCESS)
     return nullptr;
-  if (g_modules.Find(module) == nullptr) Add(module, nullptr, {});
+  if (g_modules.Find(module) == nullptr && !AliasOfLibrary(module))
+    Add(module, nullptr, {});
   AddFunction(handle, module, name);
   return FindKernel(handle);
 }

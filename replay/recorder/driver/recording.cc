@@ -20,7 +20,9 @@ namespace wire = driver_wire;
 
 constexpr uint64_t kImageAlignment = 4096;
 // How long other threads' calls may take until the launch goes unrecorded.
-constexpr int64_t kAloneTimeoutMs = 2000;
+constexpr int64_t kAloneTimeoutMs = 10000;
+// The same for work on the devices.
+constexpr int64_t kQuietTimeoutMs = 60000;
 
 uint64_t RoundUp(uint64_t value, uint64_t to) {
   return (value + to - 1) / to * to;
@@ -242,7 +244,9 @@ bool Recording::FillPrologue() {
 
 bool Recording::Prepare() {
   if (!parent_.ok()) return false;
-  const CUresult result = SynchronizeContexts();
+  const CUresult result = SynchronizeContexts(kQuietTimeoutMs);
+  if (result == CUDA_ERROR_TIMEOUT)
+    return Abandon("work before the launch did not end within a minute");
   if (result != CUDA_SUCCESS)
     return Abandon("work before the launch failed", result);
   return FindRanges() && AskForImage() && FillPrologue();
@@ -340,7 +344,7 @@ bool AskBegin(ParentLock& parent, Kernel* kernel,
 // Other threads' calls did not end in time.
 void AbandonBusy(const Kernel& kernel) {
   constexpr char kWhy[] =
-      "calls of other threads did not end within two seconds, so memory could "
+      "calls of other threads did not end within ten seconds, so memory could "
       "not be kept still";
   const wire::AbandonNotice notice{kernel.number, 0};
   ParentLock parent;

@@ -154,6 +154,8 @@ void Fails() {
   const CUresult launched = Launch(Kernel("fail"), nullptr, {});
   printf("launch %d\n", launched);
   printf("synchronize %d\n", Call("cuCtxSynchronize"));
+  CUdeviceptr pointer = 0;
+  printf("allocate %d\n", Call("cuMemAlloc", &pointer, size_t{100}));
 }
 
 void Allocations() {
@@ -223,6 +225,109 @@ void Streams() {
   printf("destroyed %d\n", Call("cuStreamDestroy", first));
   printf("bad stream %d\n",
          Call("cuMemFreeAsync", large, reinterpret_cast<CUstream>(0x1234)));
+}
+
+void Devices() {
+  const CUdeviceptr first = Alloc(100);
+  CUcontext other = nullptr;
+  CHECK("cuDevicePrimaryCtxRetain", &other, CUdevice{1});
+  CHECK("cuCtxSetCurrent", other);
+  const CUdeviceptr second = Alloc(100);
+  const auto access =
+      reinterpret_cast<int (*)(CUdeviceptr)>(dlsym(g_library, "fakeAccess"));
+  printf("stride %llx\n", (second - first) >> 32);
+  printf("access %d %d\n", access(first), access(second));
+  CHECK("cuCtxSetCurrent", g_context);
+  printf("later %d\n", access(Alloc(8 << 20)));
+  CHECK("cuMemFree", second);
+  // Only this device's memory is recorded.
+  Check(Fill(first, 1, 1), "launch");
+}
+
+void Mappings() {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  const size_t piece = 2 << 20;
+  CUdeviceptr at = 0;
+  CHECK("cuMemAddressReserve", &at, 3 * piece, size_t{0}, CUdeviceptr{0}, 0ull);
+  CUmemGenericAllocationHandle handle = 0;
+  CHECK("cuMemCreate", &handle, 2 * piece,
+        static_cast<const CUmemAllocationProp*>(&properties), 0ull);
+  CHECK("cuMemMap", at, piece, size_t{0}, handle, 0ull);
+  CHECK("cuMemMap", at + piece, piece, piece, handle, 0ull);
+  CUmemAccessDesc access{};
+  access.location = properties.location;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  CHECK("cuMemSetAccess", at, piece,
+        static_cast<const CUmemAccessDesc*>(&access), size_t{1});
+  printf("mapped %llx\n", at);
+  Check(Fill(at, 3, 100), "launch");
+  CHECK("cuMemUnmap", at, 2 * piece);
+  Check(Fill(Alloc(4), 3, 1), "launch");
+}
+
+void Contexts() {
+  const auto used =
+      reinterpret_cast<size_t (*)(int)>(dlsym(g_library, "fakeUsedBytes"));
+  CUcontext own = nullptr;
+  CHECK("cuCtxCreate", &own, static_cast<CUctxCreateParams*>(nullptr), 0u,
+        CUdevice{0});
+  Alloc(100);
+  Alloc(40 << 20);
+  printf("used %zu\n", used(0) >> 20);
+  CHECK("cuCtxDestroy", own);
+  printf("destroyed %zu\n", used(0) >> 20);
+  CHECK("cuCtxSetCurrent", g_context);
+  Alloc(100);
+  Alloc(40 << 20);
+  CHECK("cuDevicePrimaryCtxReset", CUdevice{0});
+  printf("reset %zu\n", used(0) >> 20);
+}
+
+void Forms() {
+  const CUdeviceptr cell = Alloc(4);
+  CHECK("cuMemsetD8", cell, static_cast<unsigned char>(0), size_t{4});
+  CUdeviceptr argument = cell;
+  void* parameters[] = {&argument};
+  void* address = nullptr;
+  g_get("cuLaunchKernel", &address, CUDA_VERSION,
+        CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, nullptr);
+  const auto launch = reinterpret_cast<decltype(&cuLaunchKernel)>(address);
+  CUfunction kernel = Kernel("increment");
+  Check(launch(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr),
+        "launch");
+  CUlaunchAttribute attributes[2] = {};
+  attributes[0].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  attributes[0].value.clusterDim = {2, 1, 1};
+  attributes[1].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+  attributes[1].value.cooperative = 1;
+  CUlaunchConfig config{};
+  config.gridDimX = 4;
+  config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+  config.sharedMemBytes = 77;
+  config.attrs = attributes;
+  config.numAttrs = 2;
+  CHECK("cuLaunchKernelEx", static_cast<const CUlaunchConfig*>(&config), kernel,
+        static_cast<void**>(parameters), static_cast<void**>(nullptr));
+  printf("cell %d\n", ReadInt(cell));
+  const auto calls =
+      reinterpret_cast<long (*)(const char*)>(dlsym(g_library, "fakeCalls"));
+  printf("own stream's %ld\n", calls("cuLaunchKernel_ptsz"));
+}
+
+void Reloads() {
+  const CUdeviceptr cell = Alloc(4);
+  for (int i = 0; i < 3; ++i) {
+    CUmodule module = nullptr;
+    CUfunction kernel = nullptr;
+    CHECK("cuModuleLoadData", &module, static_cast<const void*>(&kFatbin));
+    CHECK("cuModuleGetFunction", &kernel, module, "increment");
+    CUdeviceptr argument = cell;
+    Check(Launch(kernel, nullptr, {&argument}), "launch");
+    CHECK("cuModuleUnload", module);
+  }
 }
 
 void DlsymTransparency() {
@@ -309,6 +414,11 @@ int main(int, char** argv) {
   if (scenario == "dlsym") DlsymTransparency();
   if (scenario == "captures") Captures();
   if (scenario == "threads") Threads();
+  if (scenario == "devices") Devices();
+  if (scenario == "mappings") Mappings();
+  if (scenario == "contexts") Contexts();
+  if (scenario == "forms") Forms();
+  if (scenario == "reloads") Reloads();
   if (scenario == "used-then-forks") {
     Launches();
     Forks();

@@ -121,6 +121,7 @@ std::map<uint64_t, Region> g_regions;  // live memory by address
 size_t g_used[kDevices] = {};
 std::map<std::string, std::atomic<long>> g_calls;
 std::set<FakeStream*> g_streams;
+std::map<uint64_t, int> g_access;  // bits of devices, by mapping
 
 void Count(const char* call) { ++g_calls[call]; }
 
@@ -233,6 +234,12 @@ EXPORT void fakeHold(CUstream stream, int held) {
   Lock lock(g_mutex);
   AsStream(stream)->held = held != 0;
 }
+// Bits of the devices that may use a mapping.
+EXPORT int fakeAccess(CUdeviceptr pointer) {
+  Lock lock(g_mutex);
+  const auto it = RegionOf(pointer);
+  return it == g_regions.end() ? 0 : g_access[it->first];
+}
 EXPORT size_t fakeUsedBytes(int device) {
   Lock lock(g_mutex);
   return g_used[device];
@@ -304,6 +311,10 @@ EXPORT CUresult cuCtxPopCurrent_v2(CUcontext* context) {
 EXPORT CUresult cuCtxGetDevice(CUdevice* device) {
   if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   *device = AsContext(Current())->device;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) {
+  *can = 1;
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuCtxSynchronize(void) {
@@ -457,7 +468,10 @@ EXPORT CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes,
-                               const CUmemAccessDesc*, size_t) {
+                               const CUmemAccessDesc* access, size_t count) {
+  Lock lock(g_mutex);
+  for (size_t i = 0; i < count; ++i)
+    g_access[pointer] |= 1 << access[i].location.id;
   return mprotect(reinterpret_cast<void*>(pointer), bytes,
                   PROT_READ | PROT_WRITE) == 0
              ? CUDA_SUCCESS
@@ -466,6 +480,7 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes,
 EXPORT CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes) {
   Lock lock(g_mutex);
   g_regions.erase(pointer);
+  g_access.erase(pointer);
   return mmap(reinterpret_cast<void*>(pointer), bytes, PROT_NONE,
               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
               0) != MAP_FAILED

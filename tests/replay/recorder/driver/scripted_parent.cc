@@ -32,6 +32,7 @@ class ScriptedParent::Connection {
     for (size_t i = 0; i < heard_.kernels.size(); ++i) {
       heard_.kernels[i].launches = counters_[i].launches;
       heard_.kernels[i].timed = counters_[i].timed;
+      heard_.kernels[i].total_ns = counters_[i].total_ns;
     }
     return heard_;
   }

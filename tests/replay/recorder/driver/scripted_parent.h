@@ -23,6 +23,7 @@ struct HeardKernel {
   std::string name;
   uint64_t launches = 0;  // of its counter
   uint64_t timed = 0;
+  uint64_t total_ns = 0;
 };
 
 struct HeardRange {
