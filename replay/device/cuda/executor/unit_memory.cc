@@ -198,8 +198,8 @@ void UnitMemory::AddRangeTiles(size_t range) {
   if (state.is_variable) return;
   const uint64_t address = ranges_[range].address();
   const auto add = [&](const IntervalSet& set, CopyTiles* tiles) {
-    for (const Interval& interval :
-         Coalesced(set).Intersect(state.spans).intervals()) {
+    const IntervalSet pieces = Coalesced(set).Intersect(state.spans);
+    for (const Interval& interval : pieces.intervals()) {
       AddCopy(address + interval.begin,
               golden() + ShadowOf(range, interval.begin),
               interval.end - interval.begin, tiles);
@@ -306,8 +306,8 @@ absl::Status UnitMemory::UploadReference(size_t range, const char* image,
     if (HasChunk(info.reference_chunks(), at / chunk_bytes))
       present.Add(at, std::min(at + chunk_bytes, info.bytes()));
   }
-  for (const Interval& piece :
-       present.Intersect(states_[range].spans).intervals()) {
+  const IntervalSet pieces = present.Intersect(states_[range].spans);
+  for (const Interval& piece : pieces.intervals()) {
     RETURN_IF_ERROR(gpu_.Upload(reference() + ShadowOf(range, piece.begin),
                                 bytes + piece.begin, piece.end - piece.begin));
   }
