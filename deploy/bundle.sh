@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Packs a self-contained, relocatable archive for a host that has CUDA but none of our packages: the reprise binary, the
-# preload library, the shared libraries they need (not glibc's), Clang's own headers, and the test applications.
+# preload libraries, the shared libraries they need (not glibc's), Clang's own headers, and the test applications.
 # Usage: bash deploy/bundle.sh [OUTPUT.tar.xz]     (default: build/reprise-bundle.tar.xz)
 # There: tar xf reprise-bundle.tar.xz && reprise-bundle/bin/reprise doctor
 set -euo pipefail
@@ -23,7 +23,7 @@ bundle=$stage/reprise-bundle
 mkdir -p "$bundle/bin" "$bundle/lib/clang/22" "$bundle/share"
 cp "$REPRISE_ROOT/build/release/bin/reprise" "$bundle/bin/"
 cp "$REPRISE_ROOT/build/release/tests/bin/load_cubins" "$bundle/bin/"
-cp "$REPRISE_ROOT/build/release/lib/libreprise_cudart.so" "$bundle/lib/"
+cp "$REPRISE_ROOT"/build/release/lib/libreprise_{cudart,cuda}.so "$bundle/lib/"
 strip "$bundle/bin/reprise" "$bundle/bin/load_cubins"
 
 # glibc and its parts come from the host: a second libc does not work.

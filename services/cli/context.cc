@@ -48,25 +48,29 @@ absl::StatusOr<UnitReader> CliContext::OpenUnit(const std::string& id) const {
   return store->Open(id);
 }
 
-absl::StatusOr<std::unique_ptr<Device>> CliContext::MakeDevice() const {
-  std::string kind = settings.Get("device");
+absl::StatusOr<std::string> CliContext::DeviceKind() const {
+  const std::string& kind = settings.Get("device");
   if (kind == "auto") {
     const absl::StatusOr<int> gpus = CudaDeviceCount();
-    kind = gpus.ok() && *gpus > 0 ? "cuda" : "cpu";
+    return gpus.ok() && *gpus > 0 ? "cuda:0" : "cpu";
   }
-  if (kind == "cuda") kind = "cuda:0";
-  if (absl::StartsWith(kind, "cuda:")) {
-    CudaDeviceOptions options;
-    if (!absl::SimpleAtoi(kind.substr(5), &options.ordinal) ||
-        options.ordinal < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("got device '", kind, "', expected cuda:N"));
-    }
-    return CreateCudaDevice(options);
-  }
+  if (kind == "cpu") return kind;
+  if (kind == "cuda") return "cuda:0";
+  unsigned ordinal = 0;
+  if (absl::StartsWith(kind, "cuda:") &&
+      absl::SimpleAtoi(kind.substr(5), &ordinal))
+    return kind;
+  return absl::InvalidArgumentError(
+      absl::StrCat("got device '", kind, "', expected cpu, cuda:N or auto"));
+}
+
+absl::StatusOr<std::unique_ptr<Device>> CliContext::MakeDevice() const {
+  ASSIGN_OR_RETURN(const std::string kind, DeviceKind());
   if (kind != "cpu") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("got device '", kind, "', expected cpu, cuda:N or auto"));
+    CudaDeviceOptions options;
+    if (!absl::SimpleAtoi(kind.substr(5), &options.ordinal))
+      return absl::InternalError(absl::StrCat("got device ", kind));
+    return CreateCudaDevice(options);
   }
   CpuDeviceOptions options;
   ASSIGN_OR_RETURN(const int64_t threads,

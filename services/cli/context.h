@@ -39,6 +39,9 @@ struct CliContext {
   // A unit by id or unique prefix. An empty or missing store says how to record
   // one.
   absl::StatusOr<UnitReader> OpenUnit(const std::string& id) const;
+  // "cpu" or "cuda:N", as the setting says; auto: the first GPU where there is
+  // one.
+  absl::StatusOr<std::string> DeviceKind() const;
   absl::StatusOr<std::unique_ptr<Device>> MakeDevice() const;
   absl::StatusOr<std::unique_ptr<CompilePool>> MakePool() const;
   // The setting, with 0 meaning one per processor.

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "replay/base/file_util.h"
 #include "replay/base/status_macros.h"
+#include "replay/device/cuda/cuda_device.h"
 #include "services/cli/context.h"
 #include "services/cli/session_options.h"
 #include "services/common/terminal.h"
@@ -19,6 +20,7 @@ struct RecordVerbOptions {
   std::string max_bytes = "16GiB";
   std::string compile_commands;
   std::string timeout = "10m";
+  std::string allocator = "arena";
   std::string report;
   std::vector<std::string> command;
 };
@@ -72,6 +74,15 @@ absl::Status RunRecord(const RecordVerbOptions& verb, CliContext* context) {
   options.compile_commands = verb.compile_commands;
   ASSIGN_OR_RETURN(options.max_unit_bytes, ParseBytes(verb.max_bytes));
   ASSIGN_OR_RETURN(options.launch_timeout, ParseDuration(verb.timeout));
+  ASSIGN_OR_RETURN(const std::string device, context->DeviceKind());
+  if (device != "cpu") {
+    options.open_gpu = [](uint32_t ordinal) {
+      CudaDeviceOptions cuda;
+      cuda.ordinal = static_cast<int>(ordinal);
+      return CreateCudaDevice(cuda);
+    };
+    options.native_allocator = verb.allocator == "native";
+  }
   ASSIGN_OR_RETURN(const RecordResult result,
                    RunRecorded(options, verb.command));
   PrintSummary(result);
@@ -118,6 +129,13 @@ void AddRecordVerb(CLI::App* app, CliContext* context) {
                    "with 'reprise cc'");
   verb->add_option("--launch-timeout", options->timeout,
                    "give up on a launch after this")
+      ->capture_default_str();
+  verb->add_option("--allocator", options->allocator,
+                   "on a GPU, who places device memory: arena (Reprise, at "
+                   "addresses that are free again at replay) or native (the "
+                   "driver, for programs that share device memory between "
+                   "processes)")
+      ->check(CLI::IsMember({"arena", "native"}))
       ->capture_default_str();
   verb->add_option("--report", options->report,
                    "write what was seen and recorded to this file as JSON");

@@ -47,7 +47,7 @@ Settings::Settings() {
        HomeFor("XDG_DATA_HOME", ".local/share") + "/units", "default"},
       {"home", "directory where 'reprise cc' keeps what it learns of builds",
        HomeFor("XDG_CACHE_HOME", ".cache"), "default"},
-      {"device", "device to replay on: cpu, cuda:N or auto", "auto", "default"},
+      {"device", "device to record and replay on: cpu, cuda:N or auto", "auto", "default"},
       {"threads", "host threads of the cpu device; 0: all", "0", "default"},
       {"compile_workers", "compile processes; 0: one per processor", "0",
        "default"},
