@@ -88,7 +88,7 @@ absl::Status UnitMemory::ReadRequest(const v1::LoadCudaUnitRequest& request) {
 }
 
 void UnitMemory::LayOutSegments() {
-  IntervalSet mapped, writable;
+  IntervalSet mapped, writable, reserved;
   for (size_t i = 0; i < ranges_.size(); ++i) {
     if (states_[i].is_variable) continue;
     const uint64_t address = ranges_[i].address();
@@ -105,11 +105,15 @@ void UnitMemory::LayOutSegments() {
   }
   if (2 * writable.intervals().size() > kMaximumSegments) writable = mapped;
   for (const Interval& run : mapped.intervals()) {
-    reservations_.push_back({run.begin, run.end - run.begin, nullptr});
+    reserved.Add(run.begin / kReservationBytes * kReservationBytes,
+                 (run.end + kReservationBytes - 1) / kReservationBytes *
+                     kReservationBytes);
     IntervalSet here;
     here.Add(run.begin, run.end);
     AddSegments(run.begin, run.end, writable.Intersect(here));
   }
+  for (const Interval& run : reserved.intervals())
+    reservations_.push_back({run.begin, run.end - run.begin, nullptr});
 }
 
 void UnitMemory::AddSegments(uint64_t begin, uint64_t end,

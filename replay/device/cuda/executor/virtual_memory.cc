@@ -106,7 +106,9 @@ absl::StatusOr<std::unique_ptr<HiddenMemory>> HiddenMemory::Create(
   auto hidden = std::unique_ptr<HiddenMemory>(new HiddenMemory(gpu));
   const uint64_t whole = GranuleUp(std::max<uint64_t>(bytes, 1));
   ASSIGN_OR_RETURN(hidden->memory_, PhysicalMemory::Create(gpu, whole));
-  ASSIGN_OR_RETURN(hidden->range_, AddressRange::ReserveAnywhere(gpu, whole));
+  ASSIGN_OR_RETURN(
+      hidden->range_,
+      AddressRange::ReserveAnywhere(gpu, std::max(whole, kReservationBytes)));
   RETURN_IF_ERROR(hidden->Show());
   return hidden;
 }
@@ -123,7 +125,7 @@ absl::Status HiddenMemory::Show() {
 absl::Status HiddenMemory::Hide() {
   if (!shown_) return absl::OkStatus();
   shown_ = false;
-  return Unmap(gpu_, range_->address(), range_->bytes());
+  return Unmap(gpu_, range_->address(), memory_->bytes());
 }
 
 }  // namespace reprise::cuda

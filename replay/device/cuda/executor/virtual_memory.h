@@ -17,6 +17,9 @@
 namespace reprise::cuda {
 
 inline constexpr uint64_t kGranuleBytes = 2 << 20;
+// Reservations below 32 MiB come where the driver likes, whatever address was
+// asked for (driver 580): ours are made of whole pieces of this size.
+inline constexpr uint64_t kReservationBytes = 32 << 20;
 
 inline uint64_t GranuleDown(uint64_t value) {
   return value & ~(kGranuleBytes - 1);
