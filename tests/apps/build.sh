@@ -125,7 +125,8 @@ set_commands() { # FLAG...
       "-Wl,--enable-new-dtags" "-Wl,-rpath,$cuda/lib64")
     if ((rdc)); then
       device_command+=(-fgpu-rdc)
-      link_command+=(--offload-link "--cuda-path=$cuda" -lcudadevrt)
+      link_command+=(--offload-link "--cuda-path=$cuda" -lcudadevrt
+        -Xoffload-linker "-L$cuda/lib64" -Xoffload-linker -lcudadevrt)
     fi
     [[ $cudart_linked == none ]] || link_command+=(-lcudart)
   else

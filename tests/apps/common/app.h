@@ -276,6 +276,9 @@ class Checker {
     first_wrong_ = text;
   }
 
+  // Whether something was checked, and nothing of it was wrong.
+  bool Right() const { return checked_ > 0 && wrong_ == 0; }
+
   // Prints the one verdict line and returns main's exit code. Having checked
   // nothing is a failure.
   int Finish() const {
@@ -288,7 +291,7 @@ class Checker {
       std::printf("%s: PASS (max error %.3g, %zu values checked)\n", AppName(),
                   max_error_, checked_);
     }
-    return checked_ > 0 && wrong_ == 0 ? 0 : 1;
+    return Right() ? 0 : 1;
   }
 
  private:
