@@ -19,6 +19,9 @@ absl::StatusOr<std::shared_ptr<const v1::CompileInput>> LoadCompileInput(
   auto input = std::make_shared<v1::CompileInput>();
   input->set_architecture(manifest.architecture());
   input->add_kernels(manifest.kernel().symbol());
+  // The launch touched some: maybe through addresses in memory alone.
+  for (const v1::MemoryRange& range : manifest.memory())
+    if (!range.symbol().empty()) input->set_keep_variables(true);
   *input->mutable_launch() = manifest.launch();
   FieldHasher key;
   key.Bytes(unit.id()).Bytes(manifest.instance_sha256());

@@ -114,17 +114,19 @@ size_t Program::UnitOf(const std::string& symbol) const {
 }
 
 absl::StatusOr<v1::CompileReply> Program::CompileKernels(
-    const std::vector<std::string>& kernels, v1::CompileTarget target) const {
+    const std::vector<std::string>& kernels, v1::CompileTarget target,
+    const v1::Variant& variant) const {
   auto input = std::make_shared<v1::CompileInput>(input_);
   // A program keeps variables that only addresses in memory lead to; a unit
   // gets those of them that its launch touches.
-  input->set_keep_variables(target == v1::COMPILE_TARGET_CPU);
+  input->set_keep_variables(target == v1::COMPILE_TARGET_CPU ||
+                            target == v1::COMPILE_TARGET_CUBIN_INSTRUMENTED);
   for (const std::string& kernel : kernels) input->add_kernels(kernel);
   FieldHasher key;
   key.Bytes("program").Bytes(input_.key()).U64(input->keep_variables());
   for (const std::string& kernel : kernels) key.Bytes(kernel);
   input->set_key(HexEncode(key.Finish()));
-  return pool_->Compile(input, v1::Variant(), target);
+  return pool_->Compile(input, variant, target);
 }
 
 absl::Status Program::ReadIr(Units units) {

@@ -45,10 +45,12 @@ class Program {
       const std::string& name) const;
   // Every device variable of the units.
   std::vector<std::string> SourceVariables() const;
-  // The kernel alone, without variables that it does not use.
+  // The kernel alone. An instrumented cubin keeps every variable: addresses in
+  // memory may lead to any.
   absl::StatusOr<v1::CompileReply> CompileKernel(
-      const std::string& symbol, v1::CompileTarget target) const {
-    return CompileKernels({symbol}, target);
+      const std::string& symbol, v1::CompileTarget target,
+      const v1::Variant& variant) const {
+    return CompileKernels({symbol}, target, variant);
   }
 
   // --- Host code; nothing where the catalog makes none.
@@ -84,7 +86,8 @@ class Program {
   std::vector<std::string> OfNamedUnit(std::vector<std::string> symbols,
                                        const std::string& name) const;
   absl::StatusOr<v1::CompileReply> CompileKernels(
-      const std::vector<std::string>& kernels, v1::CompileTarget target) const;
+      const std::vector<std::string>& kernels, v1::CompileTarget target,
+      const v1::Variant& variant = v1::Variant()) const;
 
   std::string image_digest_;
   std::string image_;

@@ -120,10 +120,15 @@ absl::StatusOr<std::unique_ptr<ResidentUnit>> RecordingFinisher::LoadWhole(
 absl::StatusOr<RecordingFinisher::Observation> RecordingFinisher::Observe(
     const CapturedLaunch& captured, const v1::CompiledKernelInfo& kernel,
     ResidentUnit& resident) {
-  ASSIGN_OR_RETURN(
-      const v1::CompileReply code,
-      captured.program->CompileKernel(
-          kernel.symbol(), InstrumentedTarget(device_->compile_target())));
+  // Notes take registers; the launch must fit all the same.
+  v1::Variant variant;
+  const v1::Dim3& block = captured.launch.block();
+  variant.mutable_codegen()->set_max_threads_per_block(block.x() * block.y() *
+                                                       block.z());
+  ASSIGN_OR_RETURN(const v1::CompileReply code,
+                   captured.program->CompileKernel(
+                       kernel.symbol(),
+                       InstrumentedTarget(device_->compile_target()), variant));
   if (code.kind() != v1::OUTCOME_KIND_OK) {
     return absl::FailedPreconditionError(
         absl::StrCat("its accesses cannot be observed: ", code.diagnostics()));
