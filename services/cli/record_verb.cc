@@ -36,10 +36,18 @@ nlohmann::ordered_json ReportJson(const RecordResult& result) {
                        {"units", kernel.units},
                        {"problem", kernel.problem}});
   }
+  nlohmann::ordered_json captures = nlohmann::ordered_json::array();
+  for (const CaptureCost& capture : result.captures) {
+    captures.push_back(
+        {{"kernel", capture.kernel},
+         {"image_bytes", capture.image_bytes},
+         {"copy_ms", absl::ToDoubleMilliseconds(capture.copy_time)}});
+  }
   return {{"schema", "reprise.record/1"},
           {"application_exit_code", result.application_exit_code},
           {"units", result.units},
           {"kernels", kernels},
+          {"captures", captures},
           {"problem", result.problem}};
 }
 

@@ -2,7 +2,7 @@
 """Records the applications of tests/apps on this machine's GPU and replays every unit there.
 
   record_on_gpu.py --reprise FILE [--work DIR] [--json FILE] [--log FILE] [--jobs N] [--cudart static|shared]
-                   [--built DIR] [NAME...]
+                   [--built DIR] [--table FILE] [NAME...]
 
 Each application is built by nvcc through `reprise cc` (or taken from DIR with --built, with its build registry in
 DIR/home), run natively, and run under the recorder: output and exit code must be the same. Every unit is then replayed
@@ -27,12 +27,15 @@ APPS = ROOT / "tests/apps"
 TIMEOUT_S = 120
 
 
-def read_apps():
+def read_apps(table):
+    """The table's last column, where there is one, says what the recorder is to do: record, machine-code (a unit without
+    IR), or refuse:WORD (no unit, and WORD in what it says)."""
     apps = []
-    for line in (APPS / "apps.tsv").read_text().splitlines():
+    for line in pathlib.Path(table).read_text().splitlines():
         if line.strip() and not line.startswith("#"):
-            name, _, _, small, kernels, _ = line.split("\t")
-            apps.append({"name": name, "small": small.split(), "kernels": kernels})
+            name, _, _, small, kernels, _, *expected = line.split("\t")
+            apps.append({"name": name, "small": small.split(), "kernels": kernels,
+                         "expected": expected[0] if expected else "record"})
     return apps
 
 
@@ -69,7 +72,8 @@ class Recording:
 
     def build(self, names):
         command = ["bash", str(APPS / "build.sh"), "--compiler", "nvcc", "--cudart", self.options.cudart, "--out",
-                   str(self.programs), "--launcher", f"{self.options.reprise} cc", "--jobs", str(self.options.jobs)]
+                   str(self.programs), "--launcher", f"{self.options.reprise} cc", "--jobs", str(self.options.jobs),
+                   "--table", str(self.options.table)]
         code, out, err, seconds = run(command + names, self.environment, 1800)
         self.note(f"build (exit code {code}, {seconds:.0f} s)", out, err)
         print(f"built in {seconds:.0f} s, exit code {code}", flush=True)
@@ -77,11 +81,13 @@ class Recording:
     def record(self, app):
         program = [str(self.programs / app["name"])] + app["small"]
         native = run(program)
+        # With a problem, record fails where the application did not.
+        fails = 1 if app["expected"].startswith("refuse") else 0
         store = self.work / "units" / app["name"]
         recorded = run([self.options.reprise, "record", "--device", "cuda:0", "--store", str(store), "--kernel",
                         app["kernels"], "--count", "2", "--"] + program, self.environment)
         self.note(f"record {app['name']} (exit code {recorded[0]}, native {native[0]})", recorded[1], recorded[2])
-        same = native[0] == recorded[0] and without_what_varies(native[1]) == without_what_varies(recorded[1])
+        same = recorded[0] in (native[0], native[0] or fails) and without_what_varies(native[1]) == without_what_varies(recorded[1])
         code, out, _, _ = run([self.options.reprise, "units", "--store", str(store), "--json"], self.environment)
         try:
             units = [unit["id"] for unit in json.loads(out)["units"]]
@@ -91,22 +97,28 @@ class Recording:
         return units, problem, recorded[2]
 
     def replay(self, app, unit):
+        rebuilt = [] if app["expected"] == "machine-code" else ["--pipeline", "default<O3>"]
         code, out, err, _ = run([self.options.reprise, "replay", unit, "--device", "cuda:0", "--store",
-                                 str(self.work / "units" / app["name"]), "--pipeline", "default<O3>", "--iterations", "4",
-                                 "--json"], self.environment)
+                                 str(self.work / "units" / app["name"]), "--iterations", "4", "--json"] + rebuilt,
+                                self.environment)
         self.note(f"replay {app['name']} {unit} (exit code {code})", out, err)
         try:
             report = json.loads(out)
         except ValueError:
             return {"own": "failed", "ir": "failed", "problem": err.strip()[-200:]}
         own = "exact" if report["matches_epilogue"] else report["verdict"]
-        ir = report.get("outcome", "none")
+        ir = report.get("outcome", "OK" if not rebuilt else "none")
         return {"own": own, "ir": ir, "problem": report.get("diagnostics", "")[-200:] if ir != "OK" else ""}
 
     def run_one(self, app):
         units, problem, messages = self.record(app)
         replays = [self.replay(app, unit) for unit in units]
-        return {"app": app["name"], "units": units, "problem": problem, "messages": messages, "replays": replays}
+        kind, _, word = app["expected"].partition(":")
+        if kind == "refuse" and not problem:
+            problem = f"recorded, expected to be refused with '{word}'" if units or word not in messages else ""
+        elif not units and not problem:
+            problem = "nothing recorded"
+        return {"app": app["name"], "refused": kind == "refuse", "units": units, "problem": problem, "messages": messages, "replays": replays}
 
     def run_all(self, apps):
         if not self.options.built:
@@ -130,7 +142,7 @@ class Recording:
                 print("    " + replay["problem"].replace("\n", "\n    "), flush=True)
 
     def summarize(self, results):
-        recorded = [r for r in results if r["units"] and not r["problem"]]
+        recorded = [r for r in results if (r["units"] or r["refused"]) and not r["problem"]]
         replays = [replay for r in results for replay in r["replays"]]
         own = [replay for replay in replays if replay["own"] in ("exact", "within tolerance")]
         exact = [replay for replay in replays if replay["own"] == "exact"]
@@ -149,11 +161,11 @@ class Recording:
                   "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat()}
         both = [replay for replay in replays if replay in own and replay in ir]
         measured = [
-            {"metric": "cuda.apps_recorded_share", "value": round(len(recorded) / max(1, len(results)), 4), "unit": "share",
+            {"metric": f"{self.options.metric}.apps_recorded_share", "value": round(len(recorded) / max(1, len(results)), 4), "unit": "share",
              "target": "1.0"},
-            {"metric": "cuda.units_exact_share", "value": round(len(both) / max(1, len(replays)), 4), "unit": "share",
+            {"metric": f"{self.options.metric}.units_exact_share", "value": round(len(both) / max(1, len(replays)), 4), "unit": "share",
              "target": "1.0"},
-            {"metric": "cuda.units_replayed", "value": len(replays), "unit": "units", "target": ""}]
+            {"metric": f"{self.options.metric}.units_replayed", "value": len(replays), "unit": "units", "target": ""}]
         path = pathlib.Path(self.options.json)
         entries = {entry["metric"]: entry for entry in json.loads(path.read_text())} if path.exists() else {}
         for entry in measured:
@@ -173,12 +185,14 @@ def main():
     parser.add_argument("--cudart", choices=["static", "shared"], default="static", help="CUDA runtime of the programs")
     parser.add_argument("--built", help="programs that were built elsewhere, with their registry in home/")
     parser.add_argument("names", nargs="*", metavar="NAME", help="applications (default: all)")
+    parser.add_argument("--table", default=str(APPS / "apps.tsv"), help="which applications (default %(default)s)")
+    parser.add_argument("--metric", default="cuda", help="beginning of the metrics' names")
     options = parser.parse_args()
     options.reprise = str(pathlib.Path(options.reprise).resolve())
-    apps = read_apps()
+    apps = read_apps(options.table)
     unknown = [name for name in options.names if name not in [app["name"] for app in apps]]
     if unknown:
-        parser.error(f"unknown application {unknown[0]}; apps.tsv has: {' '.join(app['name'] for app in apps)}")
+        parser.error(f"unknown application {unknown[0]}; the table has: {' '.join(app['name'] for app in apps)}")
     return Recording(options).run_all([app for app in apps if not options.names or app["name"] in options.names])
 
 

@@ -75,6 +75,7 @@ struct CapturedLaunch {
   std::string no_source;                   // why
   std::unique_ptr<CapturedMemory> memory;
   absl::Duration duration;
+  absl::Duration copy_time;  // of the prologue, device to host
 };
 
 }  // namespace reprise

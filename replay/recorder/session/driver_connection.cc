@@ -328,6 +328,7 @@ bool DriverConnection::Filled(Payload& payload) {
       current_->memory == nullptr)
     return false;
   current_->memory->CloseDescriptor();
+  current_->copy_time = absl::Nanoseconds(request.copy_ns);
   wire::FilledReply reply;
   reply.verdict = wire::kRecord;
   return Reply(wire::kFilled, reply);

@@ -107,11 +107,15 @@ class Finishers {
 };
 
 void FinishCaptures(const RecordOptions& options,
-                    const std::vector<std::string>& argv, GpuSession* session) {
+                    const std::vector<std::string>& argv, GpuSession* session,
+                    RecordResult* result) {
   Finishers finishers(options, argv, session);
   for (CapturedLaunch& taken : session->captures.Take()) {
     // Its memory goes as soon as it is a unit.
     const CapturedLaunch captured = std::move(taken);
+    result->captures.push_back({captured.kernel.symbol(),
+                                captured.memory->image_bytes(),
+                                captured.copy_time});
     const absl::Status status = finishers.Finish(captured);
     if (!status.ok()) {
       session->ledger->NoteProblem(captured.ticket,
@@ -154,9 +158,8 @@ absl::StatusOr<RecordResult> RunRecordedOnGpu(
                             signals));
     server->Stop();
   }
-  FinishCaptures(options, argv, &session);
-
   RecordResult result;
+  FinishCaptures(options, argv, &session, &result);
   result.application_exit_code = end.exit_code;
   result.application_signal = end.signal;
   const absl::Status finished =

@@ -105,6 +105,13 @@ struct SubstitutionCount {
   uint64_t declined = 0;  // launched with another shape
 };
 
+// What taking a launch out of an application on a GPU cost it.
+struct CaptureCost {
+  std::string kernel;
+  uint64_t image_bytes = 0;
+  absl::Duration copy_time;  // of the prologue, device to host
+};
+
 struct RecordResult {
   // The application's, 128 + n where signal n ended it.
   int application_exit_code = 0;
@@ -112,6 +119,7 @@ struct RecordResult {
   std::vector<std::string> units;   // ids, in the order they were recorded
   std::vector<KernelSeen> kernels;  // in the order they were first launched
   std::vector<SubstitutionCount> substitutions;
+  std::vector<CaptureCost> captures;  // on a GPU
   // Why nothing was recorded although something was asked for: names the
   // kernels seen and their launch counts, or the way to a build that can be
   // recorded. Empty: all is well.
