@@ -179,9 +179,8 @@ absl::Status Gpu::RecordStart() {
   return absl::OkStatus();
 }
 
-absl::Status Gpu::RecordStop() {
-  CUDA_RETURN_IF_ERROR(*driver_, EventRecord, (stop_, stream_));
-  return absl::OkStatus();
+CUresult Gpu::RecordStop() const {
+  return driver_->EventRecord(stop_, stream_);
 }
 
 absl::StatusOr<double> Gpu::ElapsedNs() {

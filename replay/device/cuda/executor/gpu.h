@@ -55,7 +55,8 @@ class Gpu {
 
   // Events around a launch. Elapsed waits for the second.
   absl::Status RecordStart();
-  absl::Status RecordStop();
+  // Raw, since an error may be the launch's.
+  CUresult RecordStop() const;
   absl::StatusOr<double> ElapsedNs();
 
  private:

@@ -110,10 +110,8 @@ absl::StatusOr<LaunchResult> RunLaunch(Gpu& gpu, CUfunction kernel,
         absl::StrCat("the driver refuses the launch: ", d.Describe(code));
     return result;
   }
-  if (code == CUDA_SUCCESS) {
-    RETURN_IF_ERROR(gpu.RecordStop());
-    code = d.StreamSynchronize(gpu.stream());
-  }
+  if (code == CUDA_SUCCESS) code = gpu.RecordStop();
+  if (code == CUDA_SUCCESS) code = d.StreamSynchronize(gpu.stream());
   if (IsHardware(code)) return d.Check(code, "the launch");
   if (code != CUDA_SUCCESS) {
     result.kind = v1::OUTCOME_KIND_DEVICE_FAULT;
