@@ -3,7 +3,6 @@
 #include <elf.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -11,13 +10,18 @@
 #include "replay/base/sha256.h"
 #include "replay/base/status_macros.h"
 #include "replay/recorder/cc/archive.h"
+#include "replay/recorder/cc/elf_file.h"
 
 namespace reprise {
 namespace {
 
 constexpr uint32_t kFatbinMagic = 0xba55ed50;
 constexpr uint32_t kOffloadMagic = 0xad10ff10;  // bytes 10 ff 10 ad
-constexpr uint64_t kAccelerated = 0x100000;     // the "a" of sm_90a
+// Flags of an entry.
+constexpr uint64_t kLz4 = 0x2000;
+constexpr uint64_t kZstd = 0x8000;
+constexpr uint64_t kAccelerated = 0x100000;  // the "a" of sm_90a
+constexpr uint64_t kFamily = 0x200000;       // the "f" of sm_100f
 
 // As they lie in the file, little-endian.
 struct FatbinHeader {
@@ -42,6 +46,8 @@ struct EntryHeader {
   uint64_t flags;
 };
 static_assert(sizeof(EntryHeader) == 48);
+// Behind the header of a compressed entry, a reserved word between them.
+constexpr uint64_t kPlainBytesOffset = 56;
 constexpr uint16_t kPtxKind = 1;
 constexpr uint16_t kMachineCodeKind = 2;
 
@@ -51,20 +57,6 @@ struct OffloadHeader {
   uint64_t total_bytes;
 };
 
-template <typename T>
-bool Load(std::string_view bytes, uint64_t offset, T* value) {
-  if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return false;
-  std::memcpy(value, bytes.data() + offset, sizeof(T));
-  return true;
-}
-
-bool Slice(std::string_view bytes, uint64_t offset, uint64_t size,
-           std::string_view* part) {
-  if (offset > bytes.size() || size > bytes.size() - offset) return false;
-  *part = bytes.substr(offset, size);
-  return true;
-}
-
 absl::Status Malformed(std::string_view what) {
   return absl::InvalidArgumentError(std::string(what));
 }
@@ -73,7 +65,7 @@ absl::Status Malformed(std::string_view what) {
 absl::StatusOr<uint64_t> ImageBytes(ImageKind kind, std::string_view bytes) {
   if (kind == ImageKind::kOffloadBinary) {
     OffloadHeader header{};
-    if (!Load(bytes, 0, &header) || header.magic != kOffloadMagic)
+    if (!LoadValue(bytes, 0, &header) || header.magic != kOffloadMagic)
       return Malformed("an .llvm.offloading section holds no offload binary");
     if (header.total_bytes < sizeof(header) ||
         header.total_bytes > bytes.size())
@@ -112,58 +104,13 @@ bool KindOfSection(std::string_view name, ImageKind* kind) {
   return true;
 }
 
-// Section headers of an ELF file; empty for one without sections.
-absl::StatusOr<std::vector<Elf64_Shdr>> Sections(std::string_view file,
-                                                 const Elf64_Ehdr& header) {
-  std::vector<Elf64_Shdr> sections;
-  if (header.e_shoff == 0) return sections;
-  if (header.e_shentsize != sizeof(Elf64_Shdr))
-    return Malformed("section headers of an unknown size");
-  Elf64_Shdr first{};
-  if (!Load(file, header.e_shoff, &first))
-    return Malformed("section headers lie outside the file");
-  // More than 65,279 sections: the count is in the first header.
-  const uint64_t count = header.e_shnum != 0 ? header.e_shnum : first.sh_size;
-  std::string_view table;
-  if (count > file.size() / sizeof(Elf64_Shdr) ||
-      !Slice(file, header.e_shoff, count * sizeof(Elf64_Shdr), &table))
-    return Malformed("section headers lie outside the file");
-  sections.resize(count);
-  std::memcpy(sections.data(), table.data(), table.size());
-  return sections;
-}
-
 // Calls visit(name, bytes) for every section that has bytes in the file.
 template <typename Visit>
 absl::Status ForEachSection(std::string_view file, const Visit& visit) {
-  Elf64_Ehdr header{};
-  if (!Load(file, 0, &header) ||
-      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-    return Malformed("not an ELF file");
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 ||
-      header.e_ident[EI_DATA] != ELFDATA2LSB)
-    return Malformed("not a 64-bit little-endian ELF file");
-  ASSIGN_OR_RETURN(const std::vector<Elf64_Shdr> sections,
-                   Sections(file, header));
-  const uint64_t names_index =
-      header.e_shstrndx == SHN_XINDEX && !sections.empty() ? sections[0].sh_link
-                                                           : header.e_shstrndx;
-  std::string_view names;
-  if (names_index >= sections.size() ||
-      !Slice(file, sections[names_index].sh_offset,
-             sections[names_index].sh_size, &names))
-    return absl::OkStatus();  // stripped of its sections
-  for (const Elf64_Shdr& section : sections) {
-    if (section.sh_type == SHT_NOBITS || section.sh_name >= names.size())
-      continue;
-    std::string_view name = names.substr(section.sh_name);
-    name = name.substr(0, name.find('\0'));
-    std::string_view bytes;
-    if (!Slice(file, section.sh_offset, section.sh_size, &bytes)) {
-      return Malformed(absl::StrCat("section ", std::string(name),
-                                    " lies outside the file"));
-    }
-    RETURN_IF_ERROR(visit(name, bytes));
+  ASSIGN_OR_RETURN(const std::vector<ElfSection> sections, ElfSections(file));
+  for (const ElfSection& section : sections) {
+    if (section.header.sh_type != SHT_NOBITS)
+      RETURN_IF_ERROR(visit(section.name, section.bytes));
   }
   return absl::OkStatus();
 }
@@ -239,7 +186,7 @@ std::string FindUnitTag(std::string_view object) {
 
 absl::StatusOr<std::string_view> FatbinAt(std::string_view bytes) {
   FatbinHeader header{};
-  if (!Load(bytes, 0, &header)) return Malformed("a fatbin is cut off");
+  if (!LoadValue(bytes, 0, &header)) return Malformed("a fatbin is cut off");
   if (header.magic != kFatbinMagic) {
     return absl::InvalidArgumentError(
         absl::StrFormat("not a fatbin: got magic 0x%08x, expected 0x%08x",
@@ -248,30 +195,59 @@ absl::StatusOr<std::string_view> FatbinAt(std::string_view bytes) {
   std::string_view fatbin;
   if (header.header_bytes < sizeof(header) ||
       header.payload_bytes > bytes.size() ||
-      !Slice(bytes, 0, header.header_bytes + header.payload_bytes, &fatbin))
+      !SliceBytes(bytes, 0, header.header_bytes + header.payload_bytes,
+                  &fatbin))
     return Malformed("a fatbin is cut off");
   return fatbin;
 }
+
+namespace {
+
+// `bytes` begin with the entry's header, `body` is what follows it.
+absl::StatusOr<FatbinEntry> Describe(const EntryHeader& header,
+                                     std::string_view bytes,
+                                     std::string_view body) {
+  FatbinEntry entry;
+  entry.ptx = header.kind == kPtxKind;
+  const bool family = (header.flags & kFamily) != 0;
+  const bool accelerated = (header.flags & kAccelerated) != 0;
+  entry.architecture = absl::StrCat("sm_", header.architecture,
+                                    accelerated ? "a"
+                                    : family    ? "f"
+                                                : "");
+  entry.bytes = body;
+  entry.plain_bytes = body.size();
+  if ((header.flags & (kLz4 | kZstd)) == 0) return entry;
+  entry.compression = (header.flags & kZstd) != 0 ? FatbinCompression::kZstd
+                                                  : FatbinCompression::kLz4;
+  if (header.header_bytes < kPlainBytesOffset + sizeof(entry.plain_bytes) ||
+      !LoadValue(bytes, kPlainBytesOffset, &entry.plain_bytes) ||
+      !SliceBytes(body, 0, header.compressed_bytes, &entry.bytes))
+    return Malformed("a compressed entry of a fatbin is cut off");
+  return entry;
+}
+
+}  // namespace
 
 absl::StatusOr<std::vector<FatbinEntry>> FatbinEntries(
     std::string_view fatbin) {
   ASSIGN_OR_RETURN(const std::string_view whole, FatbinAt(fatbin));
   FatbinHeader header{};
-  Load(whole, 0, &header);
+  LoadValue(whole, 0, &header);
   std::vector<FatbinEntry> entries;
   uint64_t offset = header.header_bytes;
   while (whole.size() - offset >= sizeof(EntryHeader)) {
     EntryHeader entry{};
-    Load(whole, offset, &entry);
+    LoadValue(whole, offset, &entry);
     std::string_view body;
     if (entry.header_bytes < sizeof(entry) ||
-        !Slice(whole, offset + entry.header_bytes, entry.payload_bytes, &body))
+        !SliceBytes(whole, offset + entry.header_bytes, entry.payload_bytes,
+                    &body))
       return Malformed("an entry of a fatbin is cut off");
     if (entry.kind == kPtxKind || entry.kind == kMachineCodeKind) {
-      entries.push_back(
-          {entry.kind == kPtxKind,
-           absl::StrCat("sm_", entry.architecture,
-                        (entry.flags & kAccelerated) != 0 ? "a" : "")});
+      ASSIGN_OR_RETURN(FatbinEntry next,
+                       Describe(entry, whole.substr(offset), body));
+      entries.push_back(std::move(next));
     }
     offset += entry.header_bytes + entry.payload_bytes;
   }

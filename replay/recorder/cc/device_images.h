@@ -54,10 +54,15 @@ absl::StatusOr<std::string_view> FatbinAt(std::string_view bytes);
 // The same digest that DeviceImage::Digest gives.
 std::string ImageDigest(std::string_view bytes);
 
-// One architecture's code in a fatbin.
+enum class FatbinCompression { kNone, kLz4, kZstd };
+
+// One architecture's code in a fatbin. cubin.h takes machine code out.
 struct FatbinEntry {
   bool ptx = false;
-  std::string architecture;  // "sm_90", "sm_90a"
+  std::string architecture;  // "sm_90", "sm_90a", "sm_100f"
+  FatbinCompression compression = FatbinCompression::kNone;
+  std::string_view bytes;    // into the fatbin, compressed as said
+  uint64_t plain_bytes = 0;  // as the fatbin says
 };
 absl::StatusOr<std::vector<FatbinEntry>> FatbinEntries(std::string_view fatbin);
 

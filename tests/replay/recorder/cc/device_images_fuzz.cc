@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "replay/recorder/cc/cubin.h"
 #include "replay/recorder/cc/device_images.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -21,5 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
   }
   (void)reprise::FatbinEntries(bytes);
+  (void)reprise::CubinFor(bytes, "sm_90");
+  (void)reprise::CubinVariables(bytes);
   return 0;
 }
