@@ -651,4 +651,11 @@ bool LiveRanges(int device, Array<wire::LiveRange>* ranges) {
 void NoteCapture(int difference) { g_captures += difference; }
 bool Capturing() { return g_captures.load(std::memory_order_relaxed) > 0; }
 
+bool IsCapturing(CUstream stream) {
+  if (!Capturing()) return false;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult result = CUDA_CALL(cuStreamIsCapturing, stream, &status);
+  return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 }  // namespace reprise::driver

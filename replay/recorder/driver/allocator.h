@@ -82,6 +82,8 @@ bool LiveRanges(int device, standin::Array<driver_wire::LiveRange>* ranges);
 // Streams that are being captured into graphs, anywhere in the process.
 void NoteCapture(int difference);
 bool Capturing();
+// Whether this explicit stream is, or must be taken for one.
+bool IsCapturing(CUstream stream);
 
 // The stream as an explicit handle: CU_STREAM_LEGACY for 0, or
 // CU_STREAM_PER_THREAD where 0 means the thread's own.

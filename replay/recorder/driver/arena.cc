@@ -174,12 +174,13 @@ Arena::Slot* Arena::TakeSmall(uint32_t size_class, uint32_t lane,
 Arena::Slot* Arena::TakeLarge(uint64_t bytes, uint32_t lane, bool may_grow) {
   const uint64_t need = RoundUp(bytes, kPageBytes);
   size_t best = free_large_.size();
-  for (size_t i = 0; i < free_large_.size(); ++i) {
+  for (size_t i = free_large_.size(); i-- > 0;) {
     const Chunk* chunk = free_large_[i];
     if (chunk->lane != kSettledLane && chunk->lane != lane) continue;
     if (chunk->bytes < need || chunk->bytes - need > need / 8) continue;
     if (best == free_large_.size() || chunk->bytes < free_large_[best]->bytes)
       best = i;
+    if (chunk->bytes == need) break;
   }
   if (best < free_large_.size()) {
     Chunk* chunk = free_large_[best];

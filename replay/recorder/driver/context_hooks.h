@@ -84,7 +84,10 @@ template <Hook kHook>
 CUresult CUDAAPI StreamDestroy(CUstream stream) {
   if (!Active()) return CallReal<kHook>(stream);
   RetireStream(stream);
-  return CallReal<kHook>(stream);
+  const bool capturing = IsCapturing(stream);
+  const CUresult result = CallReal<kHook>(stream);
+  if (capturing && result == CUDA_SUCCESS) NoteCapture(-1);
+  return result;
 }
 
 template <Hook kHook>
@@ -158,13 +161,23 @@ constexpr typename HookType<kHook>::type BeginCapture =
 
 template <Hook kHook>
 CUresult CUDAAPI EndCapture(CUstream stream, CUgraph* graph) {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  CUDA_CALL(cuStreamIsCapturing, Explicit(stream, HookType<kHook>::kPerThread),
-            &status);
+  const bool capturing =
+      IsCapturing(Explicit(stream, HookType<kHook>::kPerThread));
   const CUresult result = CallReal<kHook>(stream, graph);
   // A capture that broke ends here too.
-  if (status != CU_STREAM_CAPTURE_STATUS_NONE) NoteCapture(-1);
+  if (capturing) NoteCapture(-1);
   return result;
+}
+
+template <Hook kHook>
+CUresult CUDAAPI GraphLaunch(CUgraphExec graph, CUstream stream) {
+  if (Active()) {
+    Problem(
+        "the application launches CUDA graphs; the kernels in them are "
+        "neither counted nor recorded");
+  }
+  SharedGate gate;
+  return CallReal<kHook>(graph, stream);
 }
 
 }  // namespace reprise::driver

@@ -20,6 +20,10 @@ __asm__(".symver reprise_dlvsym, dlvsym@GLIBC_2.2.5");
 extern "C" void* reprise_dlvsym(void* handle, const char* symbol,
                                 const char* version);
 
+#ifndef __x86_64__
+#error "the exported functions and dlsym below are written for x86-64"
+#endif
+
 namespace reprise::driver {
 
 // Hook `kHook` of any call that launches or changes memory and needs nothing

@@ -114,7 +114,8 @@ const char* Introduce(ParentLock& parent, const HandleQuery& query,
 // The kernel behind a handle, introduced; null: none that can be named.
 Kernel* KernelOf(CUfunction handle) {
   Kernel* kernel = FindKernel(handle);
-  if (kernel == nullptr) kernel = FindUnknownKernel(handle);
+  if (kernel == nullptr && handle != nullptr)
+    kernel = FindUnknownKernel(handle);
   if (kernel == nullptr) return nullptr;
   const char* refusal = nullptr;
   if (!kernel->introduced.load(std::memory_order_acquire)) {
@@ -125,13 +126,6 @@ Kernel* KernelOf(CUfunction handle) {
   if (refusal != nullptr)
     Problem("%s is not recorded: %s", kernel->name, refusal);
   return kernel;
-}
-
-bool IsCapturing(CUstream stream) {
-  if (!Capturing()) return false;
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  const CUresult result = CUDA_CALL(cuStreamIsCapturing, stream, &status);
-  return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 }  // namespace
@@ -152,20 +146,19 @@ CUresult Launch(const LaunchCall& launch, RealLaunch real_launch) {
     kernel = KernelOf(launch.function);
     if (kernel == nullptr) return real();
   }
+  if (IsCapturing(launch.stream)) {  // a node of a graph, not a launch
+    if (kernel->wanted.load(std::memory_order_relaxed)) {
+      Problem(
+          "launches that the application captures into graphs are not "
+          "recorded (seen: %s)",
+          kernel->name);
+    }
+    return real();
+  }
   const uint64_t occurrence =
       __atomic_fetch_add(&kernel->counter->launches, 1, __ATOMIC_RELAXED);
-  if (!kernel->wanted.load(std::memory_order_relaxed)) {
-    if (Profiling() && !IsCapturing(launch.stream))
-      return LaunchTimed(kernel, launch.stream, real);
-    return real();
-  }
-  if (IsCapturing(launch.stream)) {
-    Problem(
-        "kernels that the application launches through a graph are not "
-        "recorded (seen: %s)",
-        kernel->name);
-    return real();
-  }
+  if (!kernel->wanted.load(std::memory_order_relaxed))
+    return Profiling() ? LaunchTimed(kernel, launch.stream, real) : real();
   gate.Release();
   return RecordLaunch(kernel, occurrence, launch, real);
 }
