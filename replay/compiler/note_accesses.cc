@@ -156,7 +156,7 @@ struct NotingState {
   InlinePtxCache inline_ptx;
   // Functions that may end the thread, themselves or by what they call.
   std::set<const llvm::Function*> may_exit;
-  std::vector<std::string> not_noted;
+  std::vector<std::string> not_noted;  // each once
 };
 
 bool MayExit(const llvm::CallBase& call, NotingState& state) {
@@ -261,8 +261,10 @@ class FunctionNoter {
 };
 
 void FunctionNoter::NotNoted(llvm::StringRef what) {
-  state_.not_noted.push_back(absl::StrCat(
-      what.str(), " in ", llvm::demangle(function_.getName().str())));
+  std::string text = absl::StrCat(what.str(), " in ",
+                                  llvm::demangle(function_.getName().str()));
+  if (!llvm::is_contained(state_.not_noted, text))
+    state_.not_noted.push_back(std::move(text));
 }
 
 void FunctionNoter::Sum(Builder& b, Total total, llvm::Value* value) {

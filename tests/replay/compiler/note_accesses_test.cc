@@ -201,6 +201,9 @@ extern "C" __global__ void Unknown(const float* in, float* out, int n) {
                " st.global.f32 [t], %2; }"
                :: "r"(n), "l"(out), "f"(in[0]) : "memory");
   asm volatile("bar.sync 0;" ::: "memory");
+  asm volatile("{ .reg .u64 t; mad.wide.u32 t, %0, 8, %1;"
+               " st.global.f32 [t], %2; }"
+               :: "r"(n), "l"(out), "f"(in[1]) : "memory");
 }
 extern "C" __global__ void Texture(cudaTextureObject_t t, float* out) {
   *out = tex1Dfetch<float>(t, 1);
