@@ -9,6 +9,7 @@
 #include "replay/recorder/driver/gate.h"
 #include "replay/recorder/driver/hooks.h"
 #include "replay/recorder/driver/process.h"
+#include "replay/recorder/driver/textures.h"
 
 namespace reprise::driver {
 
@@ -350,23 +351,30 @@ ExternalMemoryGetMappedBuffer(CUdeviceptr* pointer, CUexternalMemory memory,
   return result;
 }
 
-// Handles of textures and surfaces mean nothing in another process.
-template <Hook kHook, typename Function = typename HookType<kHook>::type>
-struct TextureCall;
-template <Hook kHook, typename... Arguments>
-struct TextureCall<kHook, CUresult(CUDAAPI*)(Arguments...)> {
-  static CUresult CUDAAPI Call(Arguments... arguments) {
-    if (Active()) {
-      Problem(
-          "the application uses texture or surface objects; kernels that "
-          "take one are recorded but will not replay");
-    }
-    return CallReal<kHook>(arguments...);
-  }
-};
 template <Hook kHook>
-constexpr typename HookType<kHook>::type TextureCreate =
-    &TextureCall<kHook>::Call;
+CUresult CUDAAPI TexObjectCreate(CUtexObject* object,
+                                 const CUDA_RESOURCE_DESC* resource,
+                                 const CUDA_TEXTURE_DESC* texture,
+                                 const CUDA_RESOURCE_VIEW_DESC* view) {
+  const CUresult result = CallReal<kHook>(object, resource, texture, view);
+  if (result == CUDA_SUCCESS && Active()) AddTexture(*object);
+  return result;
+}
+
+template <Hook kHook>
+CUresult CUDAAPI SurfObjectCreate(CUsurfObject* object,
+                                  const CUDA_RESOURCE_DESC* resource) {
+  const CUresult result = CallReal<kHook>(object, resource);
+  if (result == CUDA_SUCCESS && Active()) AddTexture(*object);
+  return result;
+}
+
+// cuTexObjectDestroy, cuSurfObjectDestroy.
+template <Hook kHook>
+CUresult CUDAAPI TexObjectDestroy(CUtexObject object) {
+  if (Active()) ForgetTexture(object);
+  return CallReal<kHook>(object);
+}
 
 template <Hook kHook>
 CUresult CUDAAPI IpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {

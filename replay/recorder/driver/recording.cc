@@ -12,6 +12,7 @@
 #include "replay/recorder/driver/gate.h"
 #include "replay/recorder/driver/image_copy.h"
 #include "replay/recorder/driver/profile.h"
+#include "replay/recorder/driver/textures.h"
 
 namespace reprise::driver {
 namespace {
@@ -116,6 +117,14 @@ bool FindVariable(const Module& module, const char* name, uint64_t* address,
   return result == CUDA_SUCCESS && pointer != 0 && size > 0;
 }
 
+// Tells the parent why a launch that it wants is not recorded.
+void AbandonLaunch(ParentLock& parent, const Kernel& kernel, bool never,
+                   const char* why) {
+  const wire::AbandonNotice notice{kernel.number, never ? 1u : 0u};
+  if (parent.ok() && !parent->Send(wire::kAbandon, notice, {why, strlen(why)}))
+    parent.Lost("abandoning a recording");
+}
+
 // One recording, from the parent's kRecord to kEpilogue, with the gate held
 // exclusively.
 class Recording {
@@ -165,10 +174,7 @@ bool Recording::Abandon(const char* why, int code) {
     snprintf(text, sizeof(text), "%s (driver error %d)", why, code);
   else
     snprintf(text, sizeof(text), "%s", why);
-  const wire::AbandonNotice notice{kernel_->number, 0};
-  if (parent_.ok() &&
-      !parent_->Send(wire::kAbandon, notice, {text, strlen(text)}))
-    parent_.Lost("abandoning a recording");
+  AbandonLaunch(parent_, *kernel_, /*never=*/false, text);
   return false;
 }
 
@@ -343,18 +349,6 @@ bool AskBegin(ParentLock& parent, Kernel* kernel,
   return reply.verdict == wire::kRecord;
 }
 
-// Other threads' calls did not end in time.
-void AbandonBusy(const Kernel& kernel) {
-  constexpr char kWhy[] =
-      "calls of other threads did not end within ten seconds, so memory could "
-      "not be kept still";
-  const wire::AbandonNotice notice{kernel.number, 0};
-  ParentLock parent;
-  if (parent.ok() &&
-      !parent->Send(wire::kAbandon, notice, {kWhy, sizeof(kWhy) - 1}))
-    parent.Lost("abandoning a recording");
-}
-
 // Whether the parent wants this launch; then `names` are the variables to look
 // up.
 bool Begin(Kernel* kernel, uint64_t occurrence, int device,
@@ -379,6 +373,13 @@ bool Begin(Kernel* kernel, uint64_t occurrence, int device,
     ParentLock parent;
     wanted = parent.ok() && SendModule(parent, kernel->module) &&
              AskBegin(parent, kernel, request, arguments, names);
+    if (wanted && HoldsTexture(*kernel, arguments)) {
+      AbandonLaunch(parent, *kernel, /*never=*/true,
+                    "it is given a texture or surface object, whose handle "
+                    "means nothing in another process");
+      kernel->wanted = false;
+      wanted = false;
+    }
   }
   free(arguments);
   return wanted;
@@ -405,7 +406,12 @@ CUresult RecordLaunch(Kernel* kernel, uint64_t occurrence,
     }
     TheGate().UnlockExclusive();
   } else {
-    if (wanted) AbandonBusy(*kernel);
+    if (wanted) {
+      ParentLock parent;
+      AbandonLaunch(parent, *kernel, /*never=*/false,
+                    "calls of other threads did not end within ten seconds, so "
+                    "that memory could not be kept still");
+    }
     SharedGate gate;
     result = Profiling() && !Capturing()
                  ? LaunchTimed(kernel, launch.stream, real)

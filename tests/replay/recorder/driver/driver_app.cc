@@ -46,7 +46,8 @@ struct Fatbin {
   uint16_t header_bytes = 16;
   uint64_t payload_bytes = 200;
   char text[200] =
-      "kernel fill\nkernel increment\nkernel fail\nvariable table 64\n";
+      "kernel fill\nkernel increment\nkernel fail\nkernel sample\n"
+      "variable table 64\n";
 };
 const Fatbin kFatbin;
 struct Wrapper {
@@ -317,6 +318,18 @@ void Forms() {
   printf("own stream's %ld\n", calls("cuLaunchKernel_ptsz"));
 }
 
+void Textures() {
+  CUtexObject texture = 0;
+  CHECK("cuTexObjectCreate", &texture,
+        static_cast<const CUDA_RESOURCE_DESC*>(nullptr),
+        static_cast<const CUDA_TEXTURE_DESC*>(nullptr),
+        static_cast<const CUDA_RESOURCE_VIEW_DESC*>(nullptr));
+  CUdeviceptr to = Alloc(4);
+  for (int i = 0; i < 2; ++i)
+    Check(Launch(Kernel("sample"), nullptr, {&texture, &to}), "launch");
+  Check(Fill(to, 3, 1), "launch");  // 3 is the handle, but not eight bytes
+}
+
 void Reloads() {
   const CUdeviceptr cell = Alloc(4);
   for (int i = 0; i < 3; ++i) {
@@ -418,6 +431,7 @@ int main(int, char** argv) {
   if (scenario == "mappings") Mappings();
   if (scenario == "contexts") Contexts();
   if (scenario == "forms") Forms();
+  if (scenario == "textures") Textures();
   if (scenario == "reloads") Reloads();
   if (scenario == "used-then-forks") {
     Launches();

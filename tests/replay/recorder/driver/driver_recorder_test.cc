@@ -280,6 +280,17 @@ TEST_F(DriverRecorderTest, EveryFormOfALaunchIsSeen) {
   EXPECT_EQ(OneProcess().begins[0].cluster[0], 0);
 }
 
+TEST_F(DriverRecorderTest, AKernelThatIsGivenATextureIsAbandoned) {
+  Script script;
+  script.wanted = [](const std::string&) { return true; };
+  Run("driver_app textures", &script);
+  EXPECT_THAT(OneProcess().abandoned, ElementsAre(HasSubstr("texture")));
+  ASSERT_THAT(OneProcess().recordings, SizeIs(2));
+  EXPECT_FALSE(OneProcess().recordings[0].complete);
+  EXPECT_EQ(OneProcess().recordings[1].kernel, "fill");
+  EXPECT_TRUE(OneProcess().recordings[1].complete);
+}
+
 TEST_F(DriverRecorderTest, AModuleThatIsLoadedAgainIsAnother) {
   Script script;
   Run("driver_app reloads", &script);

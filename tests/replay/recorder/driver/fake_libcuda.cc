@@ -89,6 +89,8 @@ const KernelInfo kKernels[] = {
     {"increment",
      [](void** a, unsigned, unsigned) { ++*Argument<int*>(a, 0); },
      {8}},
+    // sample(texture, int* to): does nothing
+    {"sample", [](void**, unsigned, unsigned) {}, {8, 8}},
     // fail()
     {"fail",
      [](void**, unsigned, unsigned) { g_sticky = CUDA_ERROR_ILLEGAL_ADDRESS; },
@@ -569,6 +571,14 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes,
 EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle*, CUdeviceptr) {
   return CUDA_ERROR_INVALID_VALUE;
 }
+EXPORT CUresult cuTexObjectCreate(CUtexObject* object,
+                                  const CUDA_RESOURCE_DESC*,
+                                  const CUDA_TEXTURE_DESC*,
+                                  const CUDA_RESOURCE_VIEW_DESC*) {
+  *object = 3;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuTexObjectDestroy(CUtexObject) { return CUDA_SUCCESS; }
 EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from,
                                 size_t bytes) {
   Lock lock(g_mutex);
