@@ -23,11 +23,13 @@ namespace reprise {
 
 // Run this pipeline before: local variables become values, which are no
 // accesses, and small functions become part of their callers, which know more
-// about pointers.
+// about pointers. Not infer-address-spaces: where a local table is reached by
+// its own address space, LLVM's instcombine later puts the constant that it is
+// a copy of in its place and leaves addresses that are poison.
 inline constexpr char kPipelineBeforeNotes[] =
     "always-inline,"
     "cgscc(devirt<4>(inline,function(sroa,early-cse<memssa>,simplifycfg))),"
-    "function(infer-address-spaces),globaldce";
+    "globaldce";
 
 // Changes the module in place; run the wanted pipeline after it. Returns what
 // accesses memory and could not be noted, one sentence each; empty: the notes

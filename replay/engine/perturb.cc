@@ -107,6 +107,11 @@ absl::StatusOr<UnitReader> PerturbUnit(const UnitReader& unit,
     ASSIGN_OR_RETURN(*range.mutable_prologue(), store->Put(bytes));
     any = true;
   }
+  // A device may run the application's own code.
+  ASSIGN_OR_RETURN(const std::string machine_code,
+                   unit.chunks().GetString(manifest.machine_code(),
+                                           options.max_bytes_per_range));
+  RETURN_IF_ERROR(store->Put(machine_code).status());
   if (!any)
     return absl::NotFoundError(
         "the kernel reads no floating-point memory that could be perturbed");
@@ -131,8 +136,7 @@ absl::StatusOr<PerturbedVerdict> VerifyOnPerturbedInputs(
   ASSIGN_OR_RETURN(const std::unique_ptr<ResidentUnit> resident,
                    device.Load(*perturbed, {.inputs_differ = true}));
   const std::string& symbol = unit.manifest().kernel().symbol();
-  const bool application =
-      baseline.kind == v1::BASELINE_KIND_APPLICATION_CODE;
+  const bool application = baseline.kind == v1::BASELINE_KIND_APPLICATION_CODE;
   ASSIGN_OR_RETURN(const auto baseline_kernel,
                    application ? resident->LoadApplicationKernel()
                                : resident->LoadKernel(baseline.code, symbol));

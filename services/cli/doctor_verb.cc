@@ -90,8 +90,9 @@ std::vector<Finding> Examine(CliContext* context) {
            : absl::StrCat("none at ", cuda, "; set --cuda-home or CUDA_HOME")});
   findings.push_back(CheckStore(*context));
   absl::StatusOr<std::unique_ptr<Device>> device = context->MakeDevice();
-  findings.push_back({"cpu device", device.ok(), true,
-                      device.ok() ? (*device)->facts().name
+  findings.push_back({"device", device.ok(), true,
+                      device.ok() ? absl::StrCat((*device)->facts().kind, ", ",
+                                                 (*device)->facts().name)
                                   : std::string(device.status().message())});
   absl::StatusOr<std::unique_ptr<CompilePool>> pool = context->MakePool();
   if (pool.ok()) {

@@ -56,9 +56,14 @@ void PrintSummary(const RecordResult& result) {
   Terminal terminal;
   for (const KernelSeen& kernel : result.kernels) {
     for (const std::string& unit : kernel.units) {
-      terminal.Line(absl::StrFormat(
-          "reprise: recorded %s (%d launches, %.3g ms in all)",
-          terminal.Bold(unit), kernel.launches, kernel.total_ms));
+      // On a GPU launches are timed only where that is asked for.
+      const std::string time =
+          kernel.total_ms > 0
+              ? absl::StrFormat(", %.3g ms in all", kernel.total_ms)
+              : "";
+      terminal.Line(absl::StrFormat("reprise: recorded %s (%d launches%s)",
+                                    terminal.Bold(unit), kernel.launches,
+                                    time));
     }
     if (!kernel.problem.empty()) {
       terminal.Line(

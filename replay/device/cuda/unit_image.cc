@@ -98,11 +98,14 @@ absl::Status UnitImage::ReadRanges(const UnitReader& unit,
     ASSIGN_OR_RETURN(
         const IntervalSet writes,
         LoadIntervals(unit.chunks(), stored.write_set(), stored.bytes()));
-    ASSIGN_OR_RETURN(
-        const IntervalSet read_first,
-        LoadIntervals(unit.chunks(), stored.read_before_write_set(),
-                      stored.bytes()));
-    AddPairs(writes.Subtract(read_first), range->mutable_poisoned());
+    // Where nobody saw what is read first, nothing may be poisoned.
+    if (stored.has_read_before_write_set()) {
+      ASSIGN_OR_RETURN(
+          const IntervalSet read_first,
+          LoadIntervals(unit.chunks(), stored.read_before_write_set(),
+                        stored.bytes()));
+      AddPairs(writes.Subtract(read_first), range->mutable_poisoned());
+    }
     // Other inputs may write elsewhere: then the recorded set binds nobody.
     if (options.inputs_differ) continue;
     range->set_has_write_set(true);

@@ -21,6 +21,19 @@ v1::CompileTarget InstrumentedTarget(v1::CompileTarget target) {
              : v1::COMPILE_TARGET_CUBIN_INSTRUMENTED;
 }
 
+// What the driver recorder cannot take out of an application, found in what the
+// compiler says of the kernel; empty: nothing.
+std::string Unsupported(const std::string& diagnostics) {
+  if (diagnostics.find("__cudaCDP2") != std::string::npos)
+    return "it launches kernels itself (dynamic parallelism)";
+  for (const char* word : {" tex.", ".tex.", " tld4.", " suld.", " sust.",
+                           ".suld.", ".sust.", " sured."}) {
+    if (diagnostics.find(word) != std::string::npos)
+      return "it uses a texture or surface, which lies outside plain memory";
+  }
+  return "";
+}
+
 // Everything live as it is, all of it to be restored and compared.
 std::vector<ImageRange> WholeImage(const CapturedMemory& memory) {
   std::vector<ImageRange> image;
@@ -51,6 +64,7 @@ std::string InstanceHash(const CapturedLaunch& captured,
 // What a run of the kernel's IR was seen to do.
 struct RecordingFinisher::Observation {
   bool made = false;
+  bool complete = false;  // every kind of access in the code is noted
   AccessSets accesses;
   v1::AccessReport report;
   std::set<uint64_t> whole;  // variables that the code has, by address
@@ -129,6 +143,8 @@ absl::StatusOr<RecordingFinisher::Observation> RecordingFinisher::Observe(
                    captured.program->CompileKernel(
                        kernel.symbol(),
                        InstrumentedTarget(device_->compile_target()), variant));
+  if (const std::string what = Unsupported(code.diagnostics()); !what.empty())
+    return absl::FailedPreconditionError(what);
   if (code.kind() != v1::OUTCOME_KIND_OK) {
     return absl::FailedPreconditionError(
         absl::StrCat("its accesses cannot be observed: ", code.diagnostics()));
@@ -145,10 +161,14 @@ absl::StatusOr<RecordingFinisher::Observation> RecordingFinisher::Observe(
     return absl::FailedPreconditionError(absl::StrCat(
         "an observed run of it ended badly: ", report.diagnostics));
   }
-  if (!code.diagnostics().empty())
-    LOG_WARNING("{}: {}", kernel.symbol(), code.diagnostics());
   Observation observation;
   observation.made = true;
+  observation.complete = code.diagnostics().empty();
+  if (!observation.complete) {
+    LOG_WARNING(
+        "{} keeps all memory, since not all of its accesses are seen: {}",
+        kernel.symbol(), code.diagnostics());
+  }
   observation.accesses = AccessSets::FromReport(report.accesses);
   observation.report = std::move(report.accesses);
   std::set<std::string> symbols;
@@ -207,6 +227,14 @@ absl::StatusOr<std::vector<ImageRange>> RecordingFinisher::CutMemory(
         range.writes.Add(part.begin - range.address, part.end - range.address);
     }
     return image;
+  }
+  // Blocks may wait for what others write: who read a byte first is another
+  // one in every run. So no byte that anyone reads may be poisoned.
+  accesses.reads_before_write = accesses.reads;
+  if (!observation.complete) {
+    for (const auto& [address, live] : captured.memory->live())
+      accesses.reads.Add(address, address + live.bytes);
+    accesses.reads_before_write = accesses.reads;
   }
   const IntervalSet unseen = changed.Subtract(accesses.writes);
   if (!unseen.empty()) {

@@ -116,11 +116,14 @@ absl::Status UnitMemory::ReadRanges(const UnitReader& unit,
       ASSIGN_OR_RETURN(
           range.writes,
           LoadIntervals(unit.chunks(), stored.write_set(), range.bytes));
-      ASSIGN_OR_RETURN(
-          const IntervalSet read_first,
-          LoadIntervals(unit.chunks(), stored.read_before_write_set(),
-                        range.bytes));
-      range.poisoned = range.writes.Subtract(read_first);
+      // Where nobody saw what is read first, nothing may be poisoned.
+      if (stored.has_read_before_write_set()) {
+        ASSIGN_OR_RETURN(
+            const IntervalSet read_first,
+            LoadIntervals(unit.chunks(), stored.read_before_write_set(),
+                          range.bytes));
+        range.poisoned = range.writes.Subtract(read_first);
+      }
       // Other inputs may write elsewhere: then the recorded set binds nobody.
       range.has_write_set = !options.inputs_differ;
     }
