@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "replay/recorder/cc/cubin.h"
+#include "replay/recorder/cc/device_images.h"
 #include "replay/recorder/driver/protocol.h"
 #include "replay/recorder/session/socket_message.h"
 
@@ -68,6 +70,28 @@ class Counters {
   const int fd_;
   const wire::KernelCounter* counters_ = nullptr;
 };
+
+// Names of the variables in an image's machine code, for every architecture
+// that it has; none where it is PTX.
+std::set<std::string> MachineCodeVariables(const std::string& image) {
+  std::vector<std::string> cubins;
+  if (const auto entries = FatbinEntries(image); entries.ok()) {
+    for (const FatbinEntry& entry : *entries) {
+      absl::StatusOr<std::string> cubin = CubinFor(image, entry.architecture);
+      if (cubin.ok()) cubins.push_back(*std::move(cubin));
+    }
+  } else {
+    cubins.push_back(image);
+  }
+  std::set<std::string> names;
+  for (const std::string& cubin : cubins) {
+    const auto variables = CubinVariables(cubin);
+    if (!variables.ok()) continue;
+    for (const CubinVariable& variable : *variables)
+      names.insert(variable.symbol);
+  }
+  return names;
+}
 
 class DriverConnection {
  public:
@@ -261,13 +285,17 @@ void DriverConnection::FindSource(CapturedLaunch* captured) {
 
 std::string DriverConnection::VariableNames(
     const CapturedLaunch& captured) const {
-  std::string names;
-  if (captured.program == nullptr) return names;
-  for (const std::string& name : captured.program->SourceVariables()) {
-    names += name;
-    names += '\0';
+  std::set<std::string> names = MachineCodeVariables(*captured.machine_code);
+  if (captured.program != nullptr) {
+    for (const std::string& name : captured.program->SourceVariables())
+      names.insert(name);
   }
-  return names;
+  std::string list;
+  for (const std::string& name : names) {
+    list += name;
+    list += '\0';
+  }
+  return list;
 }
 
 std::optional<std::vector<LiveRange>> DriverConnection::TakeRanges(
