@@ -49,6 +49,7 @@ Module* Add(CUmodule handle, CUlibrary library, const Image& image) {
   module->module = handle;
   module->library = library;
   module->image = image;
+  if (library == nullptr) CUDA_CALL(cuCtxGetCurrent, &module->context);
   CopyImage(module);
   MutexLock lock(g_mutex);
   module->number = g_next_module++;
@@ -89,19 +90,19 @@ Kernel* AddHandle(const void* handle, const void* module_handle,
   return kernel;
 }
 
-void Forget(const void* handle) {
-  MutexLock lock(g_mutex);
-  Module* module = g_modules.Find(handle);
-  if (module == nullptr) return;
+// Requires g_mutex.
+void Forget(Module* module) {
   g_kernels.EraseIf([&](Kernel* kernel) { return kernel->module == module; });
   g_modules.EraseIf([&](Module* other) { return other == module; });
-  for (size_t i = 0; i < g_all_kernels.size();) {
-    if (g_all_kernels[i]->module == module)
-      g_all_kernels.Remove(i);
-    else
-      ++i;
-  }
+  for (size_t i = g_all_kernels.size(); i-- > 0;)
+    if (g_all_kernels[i]->module == module) g_all_kernels.Remove(i);
   DropImage(module);
+}
+
+void ForgetHandle(const void* handle) {
+  MutexLock lock(g_mutex);
+  Module* module = g_modules.Find(handle);
+  if (module != nullptr) Forget(module);
 }
 
 // Finds the library that `module` is in the current context.
@@ -144,8 +145,15 @@ Module* AddModuleFile(CUmodule module, CUlibrary library, const char* path) {
   return added;
 }
 
-void ForgetModule(CUmodule module) { Forget(module); }
-void ForgetLibrary(CUlibrary library) { Forget(library); }
+void ForgetModule(CUmodule module) { ForgetHandle(module); }
+void ForgetLibrary(CUlibrary library) { ForgetHandle(library); }
+
+void ForgetContextModules(CUcontext context) {
+  MutexLock lock(g_mutex);
+  g_modules.ForEach([&](Module* module) {
+    if (module->context == context) Forget(module);
+  });
+}
 
 void AddFunction(CUfunction handle, CUmodule module, const char* name) {
   MutexLock lock(g_mutex);

@@ -19,6 +19,7 @@ struct Module {
   // One of the two; a library's modules are not kept.
   CUmodule module = nullptr;
   CUlibrary library = nullptr;
+  CUcontext context = nullptr;  // of a module that is no library's
   Image image;
   bool owns_image = false;
   bool sent = false;  // to the parent; guarded by the channel
@@ -47,8 +48,8 @@ Module* AddModuleFile(CUmodule module, CUlibrary library, const char* path);
 // Before the driver unloads it: its handles may come back for other kernels.
 void ForgetModule(CUmodule module);
 void ForgetLibrary(CUlibrary library);
-// The modules of a context that is gone.
-void ForgetUnloaded();
+// The context is gone, and the modules that were loaded into it.
+void ForgetContextModules(CUcontext context);
 
 // The driver answered that `handle` is the kernel `name` of a module.
 void AddFunction(CUfunction handle, CUmodule module, const char* name);

@@ -134,6 +134,10 @@ void Records() {
   void* pinned = nullptr;
   CHECK("cuMemHostAlloc", &pinned, size_t{5000}, 0u);
   memset(pinned, 'p', 5000);
+  CUdeviceptr managed = 0;
+  CHECK("cuMemAllocManaged", &managed, size_t{300},
+        static_cast<unsigned>(CU_MEM_ATTACH_GLOBAL));
+  memset(reinterpret_cast<void*>(managed), 'm', 300);
   CHECK("cuMemsetD8", large, static_cast<unsigned char>(1), size_t{3 << 20});
   CHECK("cuMemsetD8", small, static_cast<unsigned char>(2), size_t{100});
   printf("large %llx\nsmall %llx\n", large, small);
@@ -276,6 +280,10 @@ void Contexts() {
         CUdevice{0});
   Alloc(100);
   Alloc(40 << 20);
+  CUmodule module = nullptr;
+  CUfunction kernel = nullptr;
+  CHECK("cuModuleLoadData", &module, static_cast<const void*>(&kFatbin));
+  CHECK("cuModuleGetFunction", &kernel, module, "sample");
   printf("used %zu\n", used(0) >> 20);
   CHECK("cuCtxDestroy", own);
   printf("destroyed %zu\n", used(0) >> 20);

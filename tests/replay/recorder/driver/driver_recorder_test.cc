@@ -161,14 +161,17 @@ TEST_F(DriverRecorderTest, RecordsWhatIsLiveBeforeAndWhatTheLaunchWrote) {
     } else if (range.range.origin == wire::kOriginPinned) {
       ++seen;
       EXPECT_EQ(range.before, std::string(5000, 'p'));
+    } else if (range.range.origin == wire::kOriginManaged) {
+      ++seen;
+      EXPECT_EQ(range.before, std::string(300, 'm'));
     } else if (range.range.origin == wire::kOriginGlobal) {
       ++seen;
       EXPECT_EQ(range.symbol, "table");
       EXPECT_THAT(range.before, SizeIs(64));
     }
   }
-  EXPECT_EQ(seen, 4);
-  EXPECT_THAT(first.ranges, SizeIs(4));
+  EXPECT_EQ(seen, 5);
+  EXPECT_THAT(first.ranges, SizeIs(5));
 
   const HeardRecording& second = heard.recordings[1];
   EXPECT_EQ(second.begin.occurrence, 1);
@@ -318,7 +321,7 @@ TEST_F(DriverRecorderTest, TheNativeAllocatorIsTrackedOnly) {
   const ShellResult result = Run("driver_app records", &script);
   EXPECT_THAT(result.out, HasSubstr("native allocations 2\n"));
   ASSERT_THAT(OneProcess().recordings, SizeIs(2));
-  EXPECT_THAT(OneProcess().recordings[0].ranges, SizeIs(3));
+  EXPECT_THAT(OneProcess().recordings[0].ranges, SizeIs(4));
 }
 
 TEST_F(DriverRecorderTest, AnArenaThatCannotBeHadIsSaid) {
