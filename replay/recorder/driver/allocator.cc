@@ -147,32 +147,36 @@ uint64_t RoundUp(uint64_t value, uint64_t to) {
   return (value + to - 1) / to * to;
 }
 
-// Reserves the device's addresses. Requires g_mutex.
+// Reserves the device's addresses: four times its memory, so that holes between
+// allocations do not matter, or less where the driver gives less. Requires
+// g_mutex.
 bool Reserve(int device, Device* d, uint64_t total_bytes) {
   const wire::HelloReply& hello = Hello();
   const uint64_t base =
       hello.arena_base + static_cast<uint64_t>(device) * hello.arena_stride;
-  uint64_t bytes = hello.arena_stride / kPageBytes * kPageBytes;
-  const uint64_t enough = RoundUp(4 * total_bytes, uint64_t{1} << 30);
-  if (bytes > enough) bytes = enough;
-  CUdeviceptr got = 0;
-  const CUresult result =
-      CUDA_CALL(cuMemAddressReserve, &got, static_cast<size_t>(bytes),
-                static_cast<size_t>(0), static_cast<CUdeviceptr>(base), 0ull);
-  if (result == CUDA_SUCCESS && got == base) {
-    d->backing.set_device(device);
-    return d->arena.Open(base, bytes, &d->backing);
+  uint64_t bytes = RoundUp(4 * total_bytes, uint64_t{1} << 30);
+  if (bytes > hello.arena_stride)
+    bytes = hello.arena_stride / kPageBytes * kPageBytes;
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  for (; bytes >= kPageBytes && bytes >= total_bytes / 2; bytes /= 2) {
+    bytes = bytes / kPageBytes * kPageBytes;
+    CUdeviceptr got = 0;
+    result =
+        CUDA_CALL(cuMemAddressReserve, &got, static_cast<size_t>(bytes),
+                  static_cast<size_t>(0), static_cast<CUdeviceptr>(base), 0ull);
+    if (result == CUDA_SUCCESS && got == base) {
+      d->backing.set_device(device);
+      return d->arena.Open(base, bytes, &d->backing);
+    }
+    if (result == CUDA_SUCCESS)
+      CUDA_CALL(cuMemAddressFree, got, static_cast<size_t>(bytes));
   }
-  if (result == CUDA_SUCCESS)
-    CUDA_CALL(cuMemAddressFree, got, static_cast<size_t>(bytes));
   Problem(
-      "device %d: the driver does not give addresses 0x%llx to 0x%llx "
-      "(%s %d); its allocations stay the driver's, and units recorded here "
-      "may not replay: choose another arena base",
+      "device %d: the driver does not give the addresses at 0x%llx (%s); its "
+      "allocations stay the driver's, and units recorded here may not replay: "
+      "choose another arena base",
       device, static_cast<unsigned long long>(base),
-      static_cast<unsigned long long>(base + bytes),
-      result == CUDA_SUCCESS ? "other addresses given, result" : "result",
-      static_cast<int>(result));
+      result == CUDA_SUCCESS ? "it gave others" : "it refused");
   return false;
 }
 

@@ -90,11 +90,13 @@ CUresult ImageCopy::Open(const standin::Array<wire::LiveRange>& ranges,
   chunks_ = (image_bytes_ + kBufferBytes - 1) / kBufferBytes;
   CUresult result = CUDA_CALL(cuStreamCreate, &stream_, CU_STREAM_NON_BLOCKING);
   if (result != CUDA_SUCCESS) return result;
+  const uint64_t buffer_bytes =
+      Larger(kMinBufferBytes, Smaller(image_bytes_, kBufferBytes));
   for (uint64_t i = 0; i < Smaller(chunks_, kBuffers); ++i) {
     void* buffer = nullptr;
-    result = CUDA_CALL(cuMemHostAlloc, &buffer,
-                       static_cast<size_t>(Smaller(image_bytes_, kBufferBytes)),
-                       CU_MEMHOSTALLOC_PORTABLE);
+    result =
+        CUDA_CALL(cuMemHostAlloc, &buffer, static_cast<size_t>(buffer_bytes),
+                  CU_MEMHOSTALLOC_PORTABLE);
     if (result != CUDA_SUCCESS) return result;
     buffers_[i] = static_cast<char*>(buffer);
     result = CUDA_CALL(cuEventCreate, &events_[i], CU_EVENT_DISABLE_TIMING);
@@ -254,6 +256,13 @@ CUresult ImageCopy::CopyAll(char* image) {
   Pass pass;
   pass.to = image;
   return Run(&pass);
+}
+
+void ImageCopy::Delay(CUstream stream) {
+  if (buffers_[0] == nullptr) return;
+  CUDA_CALL(cuMemsetD8Async, reinterpret_cast<CUdeviceptr>(buffers_[0]),
+            static_cast<unsigned char>(0), static_cast<size_t>(kMinBufferBytes),
+            stream);
 }
 
 CUresult ImageCopy::CopyChanged(const char* image, char* changed,

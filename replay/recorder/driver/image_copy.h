@@ -27,6 +27,9 @@ class ImageCopy {
 
   // Fills `image`, which is zeros.
   CUresult CopyAll(char* image);
+  // Keeps a stream of the current context busy for some tens of microseconds,
+  // so that what is enqueued next runs without gaps.
+  void Delay(CUstream stream);
   // Fills the blocks of `changed` that differ from `image` and sets their bits
   // (see EpilogueNotice).
   CUresult CopyChanged(const char* image, char* changed, unsigned char* bits);
@@ -34,6 +37,7 @@ class ImageCopy {
  private:
   static constexpr int kBuffers = 4;
   static constexpr uint64_t kBufferBytes = 32 << 20;
+  static constexpr uint64_t kMinBufferBytes = 4 << 20;
   static constexpr int kMaxWorkers = 8;
 
   struct Worker;

@@ -106,8 +106,15 @@ bool Connect() {
 }  // namespace
 
 bool Enabled() {
-  const char* path = getenv(driver_wire::kSocketVariable);
-  return path != nullptr && *path != 0 &&
+  // As it was when the process first looked for the driver.
+  enum Answer : int { kUnknown, kYes, kNo };
+  static std::atomic<int> answer{kUnknown};
+  if (answer.load(std::memory_order_relaxed) == kUnknown) {
+    const char* path = getenv(driver_wire::kSocketVariable);
+    answer.store(path != nullptr && *path != 0 ? kYes : kNo,
+                 std::memory_order_relaxed);
+  }
+  return answer.load(std::memory_order_relaxed) == kYes &&
          g_process_state.load(std::memory_order_relaxed) != kPassing;
 }
 

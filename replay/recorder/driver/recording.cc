@@ -265,6 +265,8 @@ bool Recording::Prepare() {
 CUresult Recording::LaunchTimed(wire::EpilogueNotice* notice) {
   CUevent begin = nullptr;
   CUevent end = nullptr;
+  // The launch is on its way before the first event passes.
+  copy_.Delay(launch_.stream);
   const bool timed =
       CUDA_CALL(cuEventCreate, &begin, CU_EVENT_DEFAULT) == CUDA_SUCCESS &&
       CUDA_CALL(cuEventCreate, &end, CU_EVENT_DEFAULT) == CUDA_SUCCESS &&

@@ -600,6 +600,10 @@ EXPORT CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value,
   memset(reinterpret_cast<void*>(to), value, bytes);
   return CUDA_SUCCESS;
 }
+EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value,
+                                size_t bytes, CUstream) {
+  return cuMemsetD8_v2(to, value, bytes);
+}
 
 EXPORT CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   FakeModule* loaded = Load(image);
