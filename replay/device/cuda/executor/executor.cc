@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +11,7 @@
 #include "replay/base/status_macros.h"
 #include "replay/device/cuda/executor/access_recorder.h"
 #include "replay/device/cuda/executor/launcher.h"
+#include "replay/device/cuda/executor/measure.h"
 
 namespace reprise::cuda {
 namespace {
@@ -202,7 +202,8 @@ absl::Status Executor::AdoptReference(uint64_t id) {
 
 absl::Status Executor::Measure(const v1::MeasureCudaRequest& request,
                                v1::CudaMeasurement* measurement) {
-  return absl::UnimplementedError("not yet");
+  ASSIGN_OR_RETURN(UnitMemory * memory, Activate(request.unit()));
+  return MeasureUnit(*gpu_, *memory, request, measurement);
 }
 
 }  // namespace reprise::cuda

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -115,7 +116,7 @@ void Triple(CUmod_st&, const Arguments& a) {
   for (uint64_t i = 0; i < a.count; ++i) a.out[i] = 3 * a.in[i];
 }
 
-void Lazy(CUmod_st&, const Arguments&) {}
+void Nothing(CUmod_st&, const Arguments&) {}
 
 // Right, and one float more, which the recorded launch did not write.
 void Stray(CUmod_st& module, const Arguments& a) {
@@ -201,7 +202,8 @@ const std::map<std::string, FakeKernel>& FakeKernels() {
       {"double", Double},
       {"nearly_double", NearlyDouble},
       {"triple", Triple},
-      {"lazy", Lazy},
+      {"lazy", Nothing},
+      {"nothing", Nothing},
       {"stray", Stray},
       {"slack", Slack},
       {"writes_input", WritesInput},
@@ -455,7 +457,9 @@ EXPORT CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   if (std::strncmp(text, "other device", 12) == 0)
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
   if (std::strncmp(text, "fake", 4) != 0) {
-    if (std::strstr(text, kCompareKernel) == nullptr)
+    if (std::strstr(text, ".entry nothing(") != nullptr)
+      AddFunction(loaded.get(), "nothing");
+    else if (std::strstr(text, kCompareKernel) == nullptr)
       return CUDA_ERROR_INVALID_IMAGE;
     for (const char* name : {kCopyKernel, kPoisonKernel, kCompareKernel,
                              kStoreWordsKernel, kPlaneBitsKernel})
@@ -542,8 +546,9 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig* config,
     RunSupport(function->name, config->gridDimX * block,
                static_cast<uint32_t>(block), parameters);
   } else {
-    Arguments arguments;
-    std::memcpy(&arguments, extra[1], sizeof(arguments));
+    Arguments arguments = {};
+    const size_t bytes = *static_cast<const size_t*>(extra[3]);
+    std::memcpy(&arguments, extra[1], std::min(bytes, sizeof(arguments)));
     RunFake(*function, arguments);
   }
   clock_gettime(CLOCK_MONOTONIC, &after);
