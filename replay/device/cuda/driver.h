@@ -50,6 +50,7 @@
   X(StreamCreate, "cuStreamCreate", cuStreamCreate)                   \
   X(StreamSynchronize, "cuStreamSynchronize", cuStreamSynchronize)    \
   X(EventCreate, "cuEventCreate", cuEventCreate)                      \
+  X(EventSynchronize, "cuEventSynchronize", cuEventSynchronize)       \
   X(EventRecord, "cuEventRecord", cuEventRecord)                      \
   X(EventElapsedTime, "cuEventElapsedTime", cuEventElapsedTime)       \
   X(ModuleLoadData, "cuModuleLoadData", cuModuleLoadData)             \

@@ -76,10 +76,11 @@ extern "C" __global__ void reprise_poison(const FillTile* tiles, uint64_t count,
   PoisonBody(tiles, count, lanes, seed, Here());
 }
 
-extern "C" __global__ void reprise_compare(const CompareTile* tiles,
-                                           uint64_t count,
-                                           const CompareJob* jobs,
-                                           CompareCounts* counts) {
+// At least 4 blocks on a multiprocessor: registers are for what differs, which
+// is rare.
+extern "C" __global__ void __launch_bounds__(kSupportBlock, 4)
+    reprise_compare(const CompareTile* tiles, uint64_t count,
+                    const CompareJob* jobs, CompareCounts* counts) {
   CompareBody(tiles, count, jobs, counts, blockDim.x, Here());
 }
 

@@ -20,9 +20,8 @@ struct Place {
   uint64_t threads = 0;
 };
 
-struct alignas(16) Vector {
-  uint64_t low, high;
-};
+// One access to memory; a struct would be two.
+using Vector = uint64_t __attribute__((ext_vector_type(2)));
 
 // Bytes up to the next multiple of 16.
 REPRISE_BODY inline uint64_t ToVector(uint64_t address) {
@@ -77,14 +76,14 @@ REPRISE_BODY inline uint64_t Mix(uint64_t value) {
 // of every type's range.
 REPRISE_BODY inline Vector PoisonAt(uint64_t address, uint64_t seed) {
   const uint64_t mixed = Mix(seed + 0x9e3779b97f4a7c15 * (address >> 4));
-  if ((mixed & 1) != 0) return {~uint64_t{0}, ~uint64_t{0}};
+  if ((mixed & 1) != 0) return Vector{~uint64_t{0}, ~uint64_t{0}};
   const uint64_t low = (mixed & 0x0fff0fff0fff0fff) | 0x4000400040004000;
-  return {low, low ^ (mixed >> 12 & 0x00ff00ff00ff00ff)};
+  return Vector{low, low ^ (mixed >> 12 & 0x00ff00ff00ff00ff)};
 }
 
 REPRISE_BODY inline uint8_t PoisonByte(uint64_t address, uint64_t seed) {
   const Vector vector = PoisonAt(address & ~uint64_t{15}, seed);
-  const uint64_t half = (address & 8) != 0 ? vector.high : vector.low;
+  const uint64_t half = (address & 8) != 0 ? vector.y : vector.x;
   return static_cast<uint8_t>(half >> (8 * (address & 7)));
 }
 
@@ -265,20 +264,35 @@ REPRISE_BODY inline uint64_t ReadBits(uint64_t address, uint32_t size) {
   return bits;
 }
 
-REPRISE_BODY inline void CompareVector(const CompareJob& job, uint64_t offset,
-                                       uint32_t size, const Vector& got,
-                                       const Vector& expected,
-                                       CompareCounts& counts) {
-  if (got.low == expected.low && got.high == expected.high) return;
+// Out of line: few vectors of a good result come here, and the loop over all
+// of them keeps its registers few.
+REPRISE_BODY __attribute__((noinline)) inline void CompareDifferent(
+    const CompareJob& job, uint64_t offset, uint32_t size, Vector got,
+    Vector expected, CompareCounts& counts) {
   const uint64_t mask =
       size == 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * size)) - 1;
   for (uint32_t byte = 0; byte < 16; byte += size) {
     const uint32_t shift = 8 * (byte & 7);
-    const uint64_t a = (byte < 8 ? got.low : got.high) >> shift & mask;
-    const uint64_t b =
-        (byte < 8 ? expected.low : expected.high) >> shift & mask;
+    const uint64_t a = (byte < 8 ? got.x : got.y) >> shift & mask;
+    const uint64_t b = (byte < 8 ? expected.x : expected.y) >> shift & mask;
     CompareElement(job, offset + byte, size, a, b, counts);
   }
+}
+
+REPRISE_BODY inline void CompareVector(const CompareJob& job, uint64_t offset,
+                                       uint32_t size, const Vector& got,
+                                       const Vector& expected,
+                                       CompareCounts& counts) {
+  if (got.x != expected.x || got.y != expected.y)
+    CompareDifferent(job, offset, size, got, expected, counts);
+}
+
+// The same for single elements.
+REPRISE_BODY __attribute__((noinline)) inline void CompareSingle(
+    const CompareJob& job, uint64_t offset, uint32_t size,
+    CompareCounts& counts) {
+  CompareElement(job, offset, size, ReadBits(job.got + offset, size),
+                 ReadBits(job.expected + offset, size), counts);
 }
 
 REPRISE_BODY inline void ComparePiece(const CompareJob& job, uint64_t begin,
@@ -303,12 +317,10 @@ REPRISE_BODY inline void ComparePiece(const CompareJob& job, uint64_t begin,
   for (; i < body; i += lanes)
     CompareVector(job, head_end + 16 * i, size, got[i], expected[i], counts);
   for (uint64_t at = begin + lane * size; at < head_end; at += lanes * size)
-    CompareElement(job, at, size, ReadBits(job.got + at, size),
-                   ReadBits(job.expected + at, size), counts);
+    CompareSingle(job, at, size, counts);
   for (uint64_t at = head_end + 16 * body + lane * size; at < end;
        at += lanes * size)
-    CompareElement(job, at, size, ReadBits(job.got + at, size),
-                   ReadBits(job.expected + at, size), counts);
+    CompareSingle(job, at, size, counts);
 }
 
 // One block per tile.

@@ -312,8 +312,9 @@ absl::Status UnitMemory::UploadReference(size_t range, const char* image,
   }
   const IntervalSet pieces = present.Intersect(states_[range].spans);
   for (const Interval& piece : pieces.intervals()) {
-    RETURN_IF_ERROR(gpu_.Upload(reference() + ShadowOf(range, piece.begin),
-                                bytes + piece.begin, piece.end - piece.begin));
+    RETURN_IF_ERROR(gpu_.UploadMany(reference() + ShadowOf(range, piece.begin),
+                                    bytes + piece.begin,
+                                    piece.end - piece.begin));
   }
   return absl::OkStatus();
 }
@@ -326,8 +327,8 @@ absl::Status UnitMemory::FillFromImage(const char* image,
   for (size_t i = 0; i < ranges_.size(); ++i) {
     const uint64_t to = states_[i].is_variable ? golden() + states_[i].shadow
                                                : ranges_[i].address();
-    RETURN_IF_ERROR(gpu_.Upload(to, image + ranges_[i].prologue_offset(),
-                                ranges_[i].bytes()));
+    RETURN_IF_ERROR(gpu_.UploadMany(to, image + ranges_[i].prologue_offset(),
+                                    ranges_[i].bytes()));
   }
   for (const Segment& segment : segments_) {
     if (!segment.writable) continue;
@@ -385,11 +386,13 @@ absl::Status UnitMemory::Deactivate() {
 
 absl::Status UnitMemory::Hide() {
   RETURN_IF_ERROR(shadows_->Hide());
+  if (variable_tables_ != nullptr) RETURN_IF_ERROR(variable_tables_->Hide());
   return device_tables_->Hide();
 }
 
 absl::Status UnitMemory::Show() {
   RETURN_IF_ERROR(shadows_->Show());
+  if (variable_tables_ != nullptr) RETURN_IF_ERROR(variable_tables_->Show());
   return device_tables_->Show();
 }
 
@@ -455,21 +458,21 @@ void UnitMemory::Unbind(const Module& module) {
 
 // --- Before a launch
 
-absl::Status UnitMemory::RunCopies(const CopyTiles::Placed& placed) {
+absl::Status UnitMemory::RunCopies(uint64_t tables,
+                                   const CopyTiles::Placed& placed) {
   for (int i = 0; i < 3; ++i) {
-    RETURN_IF_ERROR(
-        gpu_.CopyTiles(device_tables_->address() + placed.offsets[i],
-                       placed.counts[i], kTileLanes[i]));
+    RETURN_IF_ERROR(gpu_.CopyTiles(tables + placed.offsets[i], placed.counts[i],
+                                   kTileLanes[i]));
   }
   return absl::OkStatus();
 }
 
-absl::Status UnitMemory::RunFills(const FillTiles::Placed& placed,
+absl::Status UnitMemory::RunFills(uint64_t tables,
+                                  const FillTiles::Placed& placed,
                                   uint64_t seed) {
   for (int i = 0; i < 3; ++i) {
-    RETURN_IF_ERROR(
-        gpu_.PoisonTiles(device_tables_->address() + placed.offsets[i],
-                         placed.counts[i], kTileLanes[i], seed));
+    RETURN_IF_ERROR(gpu_.PoisonTiles(tables + placed.offsets[i],
+                                     placed.counts[i], kTileLanes[i], seed));
   }
   return absl::OkStatus();
 }
@@ -487,57 +490,71 @@ absl::Status UnitMemory::RestoreAll() {
 absl::Status UnitMemory::Prepare(const v1::PrepareCuda& prepare) {
   RETURN_IF_ERROR(Show());
   if (prepare.restore()) {
-    RETURN_IF_ERROR(may_be_dirty_      ? RestoreAll()
-                    : prepare.poison() ? RunCopies(restore_unpoisoned_at_)
-                                       : RunCopies(restore_at_));
+    RETURN_IF_ERROR(
+        may_be_dirty_ ? RestoreAll()
+        : prepare.poison()
+            ? RunCopies(device_tables_->address(), restore_unpoisoned_at_)
+            : RunCopies(device_tables_->address(), restore_at_));
   }
-  return prepare.poison() ? RunFills(poison_at_, prepare.poison_seed())
+  return prepare.poison() ? RunFills(device_tables_->address(), poison_at_,
+                                     prepare.poison_seed())
                           : absl::OkStatus();
-}
-
-absl::Status UnitMemory::RestoreVariable(const RangeState& state, bool whole) {
-  const IntervalSet set = whole ? state.spans : Coalesced(state.writes);
-  for (const Interval& piece : set.intervals()) {
-    RETURN_IF_ERROR(gpu_.Copy(state.variable->address + piece.begin,
-                              golden() + state.shadow + piece.begin,
-                              piece.end - piece.begin));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status UnitMemory::PrepareVariables(const v1::PrepareCuda& prepare) {
   if (bound_ == nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(Show());
-  const bool whole = bound_->may_be_dirty;
+  CopyTiles restore;
   FillTiles poison;
   for (size_t i = 0; i < ranges_.size(); ++i) {
     const RangeState& state = states_[i];
     if (!state.is_variable || !state.variable.has_value()) continue;
-    const bool constant = ranges_[i].origin() == v1::MEMORY_ORIGIN_CONSTANT;
-    if (constant ? !bound_->constants_set : prepare.restore())
-      RETURN_IF_ERROR(RestoreVariable(state, whole || constant));
-    if (constant) continue;
+    const uint64_t address = state.variable->address;
+    const uint64_t from = golden() + state.shadow;
+    if (ranges_[i].origin() == v1::MEMORY_ORIGIN_CONSTANT) {
+      // Not by a kernel: it may not see the constant bank as memory.
+      if (!bound_->constants_set)
+        RETURN_IF_ERROR(gpu_.Copy(address, from, ranges_[i].bytes()));
+      continue;
+    }
+    const IntervalSet pieces =
+        bound_->may_be_dirty ? state.spans : Coalesced(state.writes);
+    for (const Interval& piece : pieces.intervals())
+      AddCopy(address + piece.begin, from + piece.begin,
+              piece.end - piece.begin, &restore);
     for (const Interval& piece : state.poisoned.intervals())
-      AddFill(state.variable->address + piece.begin, piece.end - piece.begin,
-              &poison);
+      AddFill(address + piece.begin, piece.end - piece.begin, &poison);
   }
   bound_->constants_set = true;
   if (prepare.restore()) {
-    bound_->may_be_dirty = false;
     RETURN_IF_ERROR(bound_->RestoreVariables());
+    bound_->may_be_dirty = false;
   }
-  if (!prepare.poison() || poison.bytes == 0) return absl::OkStatus();
+  return RunVariableTiles(prepare.restore() ? restore : CopyTiles(),
+                          prepare.poison() ? poison : FillTiles(),
+                          prepare.poison_seed());
+}
+
+absl::Status UnitMemory::RunVariableTiles(const CopyTiles& restore,
+                                          const FillTiles& poison,
+                                          uint64_t seed) {
+  if (restore.bytes == 0 && poison.bytes == 0) return absl::OkStatus();
   Tables tables;
-  const FillTiles::Placed placed = poison.PlaceIn(tables);
-  ASSIGN_OR_RETURN(auto memory,
-                   HiddenMemory::Create(gpu_, tables.bytes().size()));
-  RETURN_IF_ERROR(gpu_.Upload(memory->address(), tables.bytes().data(),
-                              tables.bytes().size()));
-  for (int i = 0; i < 3; ++i) {
-    RETURN_IF_ERROR(gpu_.PoisonTiles(memory->address() + placed.offsets[i],
-                                     placed.counts[i], kTileLanes[i],
-                                     prepare.poison_seed()));
+  const CopyTiles::Placed copies = restore.PlaceIn(tables);
+  const FillTiles::Placed fills = poison.PlaceIn(tables);
+  if (variable_tables_ == nullptr ||
+      variable_tables_bytes_ < tables.bytes().size()) {
+    // Tables of another module may need a few more tiles.
+    variable_tables_bytes_ = 2 * tables.bytes().size();
+    variable_tables_ = nullptr;
+    ASSIGN_OR_RETURN(variable_tables_,
+                     HiddenMemory::Create(gpu_, variable_tables_bytes_));
   }
+  const uint64_t at = variable_tables_->address();
+  RETURN_IF_ERROR(
+      gpu_.Upload(at, tables.bytes().data(), tables.bytes().size()));
+  RETURN_IF_ERROR(RunCopies(at, copies));
+  RETURN_IF_ERROR(RunFills(at, fills, seed));
   return gpu_.Synchronize();
 }
 

@@ -136,8 +136,11 @@ class UnitMemory {
   const Segment* SegmentAt(uint64_t address) const;
   uint64_t ShadowOf(size_t range, uint64_t offset) const;
   absl::Status RestoreAll();
-  absl::Status RunCopies(const CopyTiles::Placed& placed);
-  absl::Status RunFills(const FillTiles::Placed& placed, uint64_t seed);
+  absl::Status RunCopies(uint64_t tables, const CopyTiles::Placed& placed);
+  absl::Status RunFills(uint64_t tables, const FillTiles::Placed& placed,
+                        uint64_t seed);
+  absl::Status RunVariableTiles(const CopyTiles& restore,
+                                const FillTiles& poison, uint64_t seed);
   absl::Status StoreAddressWords();
   absl::Status RefreshJobs(const v1::Tolerance& tolerance);
   absl::StatusOr<std::string> TextAt(v1::ElementType type, uint64_t address);
@@ -145,7 +148,6 @@ class UnitMemory {
                          const CompareCounts& counts,
                          const v1::Tolerance& tolerance,
                          v1::CudaVerdict* verdict);
-  absl::Status RestoreVariable(const RangeState& state, bool whole);
   const v1::Tolerance& ToleranceOf(size_t range,
                                    const v1::Tolerance& fallback) const {
     return ranges_[range].has_tolerance() ? ranges_[range].tolerance()
@@ -170,6 +172,9 @@ class UnitMemory {
 
   Tables tables_;
   std::unique_ptr<HiddenMemory> device_tables_;
+  // Of the bound module's variables, written anew before every launch.
+  std::unique_ptr<HiddenMemory> variable_tables_;
+  uint64_t variable_tables_bytes_ = 0;
   CopyTiles restore_, restore_unpoisoned_;
   FillTiles poison_;
   CopyTiles::Placed restore_at_, restore_unpoisoned_at_;
