@@ -6,6 +6,7 @@
 #include "replay/base/status_macros.h"
 #include "replay/device/cuda/executor_client.h"
 #include "replay/device/cuda/unit_image.h"
+#include "replay/recorder/cc/cubin.h"
 #include "replay/unit/unit_store.h"
 
 namespace reprise {
@@ -41,8 +42,14 @@ class CudaResidentUnit : public ResidentUnit {
     v1::LoadCudaModuleRequest request;
     request.set_image(code.code());
     request.set_kernel(kernel_symbol);
+    if (AddVariables(code.code(), /*keep=*/true, &request))
+      return Load(std::move(request));
+    // Not machine code yet: what the compiler knows of.
     for (const v1::ModuleGlobal& global : code.globals()) {
-      if (!IsRange(global.symbol())) request.add_globals(global.symbol());
+      v1::CudaModuleVariable* variable = request.add_variables();
+      variable->set_symbol(global.symbol());
+      variable->set_bytes(global.bytes());
+      variable->set_keep(!global.constant() && !IsRange(global.symbol()));
     }
     return Load(std::move(request));
   }
@@ -58,6 +65,11 @@ class CudaResidentUnit : public ResidentUnit {
     ASSIGN_OR_RETURN(*request.mutable_image(),
                      unit_.chunks().GetString(manifest.machine_code()));
     request.set_kernel(manifest.kernel().symbol());
+    // The unit holds all that the application's kernel touches.
+    const absl::StatusOr<std::string> cubin =
+        CubinFor(request.image(), manifest.architecture());
+    AddVariables(cubin.ok() ? *cubin : request.image(), /*keep=*/false,
+                 &request);
     return Load(std::move(request));
   }
 
@@ -114,6 +126,23 @@ class CudaResidentUnit : public ResidentUnit {
       if (range.symbol() == symbol) return true;
     }
     return false;
+  }
+
+  // Variables that the machine code declares; false where it is none (PTX).
+  bool AddVariables(const std::string& cubin, bool keep,
+                    v1::LoadCudaModuleRequest* request) const {
+    const absl::StatusOr<std::vector<CubinVariable>> found =
+        CubinVariables(cubin);
+    if (!found.ok()) return false;
+    for (const CubinVariable& in_code : *found) {
+      v1::CudaModuleVariable* variable = request->add_variables();
+      variable->set_symbol(in_code.symbol);
+      variable->set_bytes(in_code.bytes);
+      variable->set_section(in_code.section);
+      variable->set_offset(in_code.offset);
+      variable->set_keep(keep && !in_code.constant && !IsRange(in_code.symbol));
+    }
+    return true;
   }
 
   absl::StatusOr<std::unique_ptr<LoadedKernel>> Load(

@@ -148,6 +148,10 @@ absl::Status Executor::Launch(const v1::LaunchCudaRequest& request,
         absl::StrCat("module ", request.module(), " is not loaded"));
   }
   ASSIGN_OR_RETURN(UnitMemory * memory, Activate(request.unit()));
+  if (module->second->NeedsReload()) {
+    memory->Unbind(*module->second);
+    RETURN_IF_ERROR(module->second->Reload());
+  }
   RETURN_IF_ERROR(memory->Bind(module->second.get()));
   RETURN_IF_ERROR(memory->Prepare(request.prepare()));
   RETURN_IF_ERROR(memory->PrepareVariables(request.prepare()));

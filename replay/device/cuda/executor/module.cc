@@ -1,5 +1,7 @@
 #include "replay/device/cuda/executor/module.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "replay/base/status_macros.h"
@@ -15,18 +17,31 @@ constexpr size_t kNamesShown = 8;
 
 absl::StatusOr<std::unique_ptr<Module>> Module::Load(
     Gpu& gpu, const v1::LoadCudaModuleRequest& request) {
-  auto module = std::unique_ptr<Module>(
-      new Module(gpu, request.module(), request.unit()));
-  CUDA_RETURN_IF_ERROR(gpu.driver(), ModuleLoadData,
-                       (&module->module_, request.image().data()));
-  RETURN_IF_ERROR(module->FindKernel(request.kernel()));
-  RETURN_IF_ERROR(module->KeepVariables(
-      {request.globals().begin(), request.globals().end()}));
+  auto module = std::unique_ptr<Module>(new Module(gpu, request));
+  RETURN_IF_ERROR(module->LoadImage());
+  RETURN_IF_ERROR(module->KeepVariables());
   return module;
 }
 
 Module::~Module() {
   if (module_ != nullptr) gpu_.driver().ModuleUnload(module_);
+}
+
+absl::Status Module::LoadImage() {
+  CUDA_RETURN_IF_ERROR(gpu_.driver(), ModuleLoadData,
+                       (&module_, request_.image().data()));
+  return FindKernel(request_.kernel());
+}
+
+absl::Status Module::Reload() {
+  CUDA_RETURN_IF_ERROR(gpu_.driver(), ModuleUnload,
+                       (std::exchange(module_, nullptr)));
+  RETURN_IF_ERROR(LoadImage());
+  constants_set = was_launched = false;
+  may_be_dirty = true;
+  // A fresh module holds what it should.
+  kept_.clear();
+  return absl::OkStatus();
 }
 
 absl::Status Module::FindKernel(const std::string& name) {
@@ -60,7 +75,7 @@ absl::Status Module::FindKernel(const std::string& name) {
                    total > names.size() ? ", ..." : ""));
 }
 
-std::optional<Module::Variable> Module::FindVariable(
+std::optional<Module::Variable> Module::AskDriver(
     const std::string& symbol) const {
   CUdeviceptr address = 0;
   size_t bytes = 0;
@@ -70,11 +85,36 @@ std::optional<Module::Variable> Module::FindVariable(
   return Variable{address, bytes};
 }
 
-absl::Status Module::KeepVariables(const std::vector<std::string>& symbols) {
+std::optional<Module::Variable> Module::FindVariable(
+    const std::string& symbol) const {
+  if (const std::optional<Variable> named = AskDriver(symbol);
+      named.has_value())
+    return named;
+  const v1::CudaModuleVariable* wanted = nullptr;
+  for (const v1::CudaModuleVariable& variable : request_.variables()) {
+    if (variable.symbol() == symbol) wanted = &variable;
+  }
+  if (wanted == nullptr || wanted->section().empty()) return std::nullopt;
+  // By another one of its section.
+  for (const v1::CudaModuleVariable& other : request_.variables()) {
+    if (other.section() != wanted->section()) continue;
+    const std::optional<Variable> known = AskDriver(other.symbol());
+    if (!known.has_value()) continue;
+    return Variable{known->address - other.offset() + wanted->offset(),
+                    wanted->bytes()};
+  }
+  return std::nullopt;
+}
+
+absl::Status Module::KeepVariables() {
   uint64_t bytes = 0;
-  for (const std::string& symbol : symbols) {
-    const std::optional<Variable> variable = FindVariable(symbol);
-    if (!variable.has_value()) continue;
+  for (const v1::CudaModuleVariable& wanted : request_.variables()) {
+    if (!wanted.keep()) continue;
+    const std::optional<Variable> variable = FindVariable(wanted.symbol());
+    if (!variable.has_value()) {
+      has_lost_variable_ = true;
+      continue;
+    }
     kept_.push_back({*variable, bytes});
     bytes += (variable->bytes + 255) / 256 * 256;
   }

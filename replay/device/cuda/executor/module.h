@@ -1,5 +1,9 @@
 // Machine code loaded in the executor, with its kernel and the addresses of its
 // device variables. Unloads itself. Not thread-safe.
+//
+// Variables beside the unit's must not carry anything from launch to launch.
+// Those that can be found are put back; for one that cannot, the whole module
+// has to be loaded afresh.
 #ifndef REPRISE_REPLAY_DEVICE_CUDA_EXECUTOR_MODULE_H_
 #define REPRISE_REPLAY_DEVICE_CUDA_EXECUTOR_MODULE_H_
 
@@ -36,9 +40,12 @@ class Module {
   // Nothing where the code does not have it.
   std::optional<Variable> FindVariable(const std::string& symbol) const;
 
-  // Variables beside the unit's: takes their present contents, and puts them
-  // back.
-  absl::Status KeepVariables(const std::vector<std::string>& symbols);
+  // Before a launch: whether Reload has to come first. Reload forgets every
+  // address.
+  bool NeedsReload() const { return has_lost_variable_ && was_launched; }
+  absl::Status Reload();
+
+  // Puts back variables beside the unit's.
   absl::Status RestoreVariables();
   absl::Status HideKept();
   absl::Status ShowKept();
@@ -47,11 +54,18 @@ class Module {
   // constants were set, and whether a launch may have written anywhere.
   bool constants_set = false;
   bool may_be_dirty = true;
+  bool was_launched = false;
 
  private:
-  Module(Gpu& gpu, uint64_t id, uint64_t unit)
-      : gpu_(gpu), id_(id), unit_(unit) {}
+  Module(Gpu& gpu, const v1::LoadCudaModuleRequest& request)
+      : gpu_(gpu),
+        id_(request.module()),
+        unit_(request.unit()),
+        request_(request) {}
+  absl::Status LoadImage();
   absl::Status FindKernel(const std::string& name);
+  absl::Status KeepVariables();
+  std::optional<Variable> AskDriver(const std::string& symbol) const;
 
   struct Kept {
     Variable variable;
@@ -60,6 +74,8 @@ class Module {
   Gpu& gpu_;
   const uint64_t id_;
   const uint64_t unit_;
+  const v1::LoadCudaModuleRequest request_;
+  bool has_lost_variable_ = false;
   CUmodule module_ = nullptr;
   CUfunction kernel_ = nullptr;
   std::vector<Kept> kept_;

@@ -560,7 +560,7 @@ absl::Status UnitMemory::RunVariableTiles(const CopyTiles& restore,
 
 void UnitMemory::NoteLaunch() {
   may_be_dirty_ = true;
-  if (bound_ != nullptr) bound_->may_be_dirty = true;
+  if (bound_ != nullptr) bound_->may_be_dirty = bound_->was_launched = true;
 }
 
 // --- After a launch

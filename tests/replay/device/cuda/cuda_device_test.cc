@@ -427,6 +427,21 @@ TEST_F(CudaDeviceTest, VariableThatTheUnitDoesNotHaveStartsAfreshEveryTime) {
   }
 }
 
+TEST_F(CudaDeviceTest, CodeWithAVariableThatIsNotFoundIsLoadedAfreshEveryTime) {
+  AddVariable(kFactor, "factor", 2, 2);
+  Load();
+  v1::CompileReply code =
+      Code("scale", "variable factor 8 77\nvariable count 8 0\n");
+  code.add_globals()->set_symbol("factor");
+  code.add_globals()->set_symbol("lost");
+  const auto kernel = resident_->LoadKernel(code, "scale");
+  ASSERT_TRUE(kernel.ok());
+  for (int i = 0; i < 3; ++i) {
+    Run(*resident_, **kernel);
+    EXPECT_TRUE(Judge(*resident_).equal);
+  }
+}
+
 TEST_F(CudaDeviceTest, WrittenVariableThatTheCodeLacksIsWrong) {
   AddVariable(kCounter, "count", 0, 1);
   Load();
