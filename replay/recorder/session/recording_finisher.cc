@@ -223,7 +223,8 @@ absl::StatusOr<std::vector<ImageRange>> RecordingFinisher::CutMemory(
       range.writes = IntervalSet();
       IntervalSet own;
       own.Add(range.address, range.address + range.bytes);
-      for (const Interval& part : changed.Intersect(own).intervals())
+      const IntervalSet here = changed.Intersect(own);
+      for (const Interval& part : here.intervals())
         range.writes.Add(part.begin - range.address, part.end - range.address);
     }
     return image;

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Measures what the driver recorder costs an application, on this machine's GPU.
+
+  recorder_cost_on_gpu.py --reprise FILE --apps DIR [--work DIR] [--pairs N] [--json FILE]
+
+DIR holds programs that record_on_gpu.py (or build.sh) built from apps.tsv and apps-gpu.tsv. Each pair runs a program
+natively and under `reprise record` with a filter that no kernel matches, in turns; times are the program's own, from its
+start to its end, without the recorder's. Copying out is measured on one recording of a large unit and compared with plain
+copies into pinned memory. --json updates a file like docs/benchmarks/h200-record.json. Needs a GPU and its driver.
+"""
+
+import argparse
+import ctypes
+import datetime
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMMAND = "python3 tests/benchmarks/recorder_cost_on_gpu.py --reprise build/release/bin/reprise --apps build/record-gpu/apps"
+WHOLE_PROGRAMS = ["nbody", "lattice_qcd", "matmul", "async_pools", "many_launches"]
+TIMER = "import subprocess,sys,time\nb=time.monotonic()\nc=subprocess.run(sys.argv[2:]).returncode\n" \
+        "open(sys.argv[1],'w').write(str(time.monotonic()-b))\nsys.exit(c)\n"
+
+
+class Cost:
+    def __init__(self, options):
+        self.options = options
+        self.reprise = str(pathlib.Path(options.reprise).resolve())
+        self.apps = pathlib.Path(options.apps).resolve()
+        self.work = pathlib.Path(options.work).resolve()
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.entries = []
+
+    def add(self, metric, value, unit, target):
+        print(f"{metric:28} {value:.4g} {unit}  (target {target})", flush=True)
+        self.entries.append({"metric": metric, "value": round(value, 4), "unit": unit, "target": target})
+
+    def run(self, program, recorded):
+        """Returns (seconds of the program alone, its output)."""
+        seconds = self.work / "seconds"
+        command = [sys.executable, "-c", TIMER, str(seconds)] + program
+        if recorded:
+            command = [self.reprise, "record", "--device", "cuda:0", "--store", str(self.work / "none"), "--kernel",
+                       "no_kernel_has_this_name", "--"] + command
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8")
+        return float(seconds.read_text()), done.stdout
+
+    def pairs(self, program, read):
+        """Medians of what `read` takes from native and recorded runs, in turns; the order changes from pair to pair."""
+        native, recorded = [], []
+        for pair in range(self.options.pairs):
+            for turn in range(2):
+                under = (turn + pair) % 2 == 1
+                (recorded if under else native).append(read(*self.run(program, under)))
+        return statistics.median(native), statistics.median(recorded)
+
+    def launch_overhead(self):
+        program = [str(self.apps / "many_launches"), "--time"]
+        for name, metric, target in [("launch_us", "record.launch_overhead_us", "<= 2"),
+                                     ("alloc_free_us", "record.alloc_free_overhead_us", "")]:
+            native, recorded = self.pairs(program, lambda _, out: float(re.search(name + r" ([0-9.]+)", out).group(1)))
+            print(f"{name}: native {native:.3f}, recorded {recorded:.3f}", flush=True)
+            self.add(metric, recorded - native, "us", target)
+
+    def slowdown(self):
+        worst = 0
+        for name in WHOLE_PROGRAMS:
+            if not (self.apps / name).exists():
+                continue
+            native, recorded = self.pairs([str(self.apps / name)], lambda seconds, _: seconds)
+            print(f"{name}: native {native:.3f} s, recorded {recorded:.3f} s", flush=True)
+            self.add(f"record.app_slowdown.{name}", recorded / native, "ratio", "<= 1.02")
+            worst = max(worst, recorded / native)
+        self.add("record.app_slowdown", worst, "ratio", "<= 1.02")
+
+    def copy_out(self):
+        report = self.work / "report.json"
+        subprocess.run([self.reprise, "record", "--device", "cuda:0", "--store", str(self.work / "copied"), "--report",
+                        str(report), "--", str(self.apps / "copy")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        capture = json.loads(report.read_text())["captures"][0]
+        recorded = capture["image_bytes"] / capture["copy_ms"] / 1e6
+        pinned = pinned_bandwidth()
+        print(f"copy out {recorded:.1f} GB/s, into pinned memory {pinned:.1f} GB/s", flush=True)
+        self.add("record.copy_out_gb_s", recorded, "GB/s", "")
+        self.add("record.copy_out_ratio", recorded / pinned, "ratio", ">= 0.8")
+
+    def write(self):
+        gpu = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
+                             stdout=subprocess.PIPE, encoding="utf-8").stdout.strip()
+        shared = {"command": COMMAND, "environment": f"{gpu} (GPU, driver); {os.cpu_count()} CPUs; "
+                  f"{self.options.pairs} pairs, medians",
+                  "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat()}
+        path = pathlib.Path(self.options.json)
+        known = {entry["metric"]: entry for entry in json.loads(path.read_text())} if path.exists() else {}
+        known.update({entry["metric"]: entry | shared for entry in self.entries})
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps([entry for _, entry in sorted(known.items())], indent=2) + "\n", encoding="utf-8")
+
+
+def pinned_bandwidth():
+    """GB/s of plain copies from the device into pinned memory."""
+    cuda = ctypes.CDLL("libcuda.so.1")
+    size, rounds = 256 << 20, 8
+    context, device, host = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_void_p()
+    steps = [lambda: cuda.cuInit(0), lambda: cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0),
+             lambda: cuda.cuCtxSetCurrent(context), lambda: cuda.cuMemAlloc_v2(ctypes.byref(device), ctypes.c_size_t(size)),
+             lambda: cuda.cuMemHostAlloc(ctypes.byref(host), ctypes.c_size_t(size), 0)]
+    for step in steps:
+        if step() != 0:
+            sys.exit("the CUDA driver cannot be used")
+    cuda.cuMemcpyDtoH_v2(host, device, ctypes.c_size_t(size))
+    begin = time.monotonic()
+    for _ in range(rounds):
+        cuda.cuMemcpyDtoH_v2(host, device, ctypes.c_size_t(size))
+    return rounds * size / (time.monotonic() - begin) / 1e9
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--reprise", required=True, help="the program to test")
+    parser.add_argument("--apps", required=True, help="where the built programs are")
+    parser.add_argument("--work", default=str(ROOT / "build/recorder-cost"), help="where to work (default %(default)s)")
+    parser.add_argument("--pairs", type=int, default=5, help="pairs of runs per figure")
+    parser.add_argument("--json", help="where to write what was measured")
+    cost = Cost(parser.parse_args())
+    cost.launch_overhead()
+    cost.slowdown()
+    cost.copy_out()
+    if cost.options.json:
+        cost.write()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
