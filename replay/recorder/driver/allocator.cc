@@ -13,7 +13,6 @@ namespace {
 
 namespace wire = driver_wire;
 
-constexpr int kMaxDevices = 64;
 constexpr size_t kPitchAlignment = 512;
 
 // Physical memory of one device.
@@ -381,6 +380,21 @@ Served ServeAsync(uint64_t* address, uint64_t bytes, CUstream handle,
                    wire::kOriginPool, stream->lane);
 }
 
+// The pool; null: one that came from another process. Requires g_mutex.
+const Pool* PoolOf(CUmemoryPool handle) {
+  for (const Pool& pool : g_pools)
+    if (pool.handle == handle) return &pool;
+  for (int device = 0; device < kMaxDevices; ++device) {
+    CUmemoryPool own = nullptr;
+    if (CUDA_CALL(cuDeviceGetDefaultMemPool, &own, device) != CUDA_SUCCESS)
+      break;
+    if (own != handle) continue;
+    if (!g_pools.Append(Pool{handle, device, false})) break;
+    return &g_pools[g_pools.size() - 1];
+  }
+  return nullptr;
+}
+
 // Requires g_mutex.
 void AddTracked(const Tracked& tracked) {
   size_t at = g_tracked.size();
@@ -438,12 +452,9 @@ Served AllocateFromPool(uint64_t* address, uint64_t bytes, CUmemoryPool pool,
   MutexLock lock(g_mutex);
   const Stream* entry = StreamOf(stream, per_thread, &result);
   if (entry == nullptr) return {};
-  int ordinal = entry->device;
-  for (const Pool& known : g_pools) {
-    if (known.handle != pool) continue;
-    if (known.shared) return {};
-    ordinal = known.device;
-  }
+  const Pool* known = PoolOf(pool);
+  if (known == nullptr || known->shared) return {};
+  const int ordinal = known->device;
   Device* device = Open(ordinal);
   if (device == nullptr) return {};
   return ServeFrom(device, ordinal, entry->context, address, bytes,

@@ -37,31 +37,19 @@ CUresult CUDAAPI CtxDestroy(CUcontext context) {
   return result;
 }
 
-// Forgets the contexts of a device that were known and whose primary context is
-// gone now. Other contexts of the device are told apart by asking the driver
-// which one is primary before.
-inline CUcontext PrimaryContext(CUdevice device) {
-  CUcontext contexts[kMaxContexts];
-  const int count = ContextsOf(device, contexts, kMaxContexts);
-  unsigned int flags = 0;
-  int active = 0;
-  if (CUDA_CALL(cuDevicePrimaryCtxGetState, device, &flags, &active) !=
-          CUDA_SUCCESS ||
-      active == 0 || count == 0)
-    return nullptr;
-  CUcontext primary = nullptr;
-  if (CUDA_CALL(cuDevicePrimaryCtxRetain, &primary, device) != CUDA_SUCCESS)
-    return nullptr;
-  CUDA_CALL(cuDevicePrimaryCtxRelease_v2, device);
-  return primary;
+template <Hook kHook>
+CUresult CUDAAPI PrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  const CUresult result = CallReal<kHook>(context, device);
+  if (result == CUDA_SUCCESS && Active()) SetPrimaryContext(device, *context);
+  return result;
 }
 
 template <Hook kHook>
 CUresult CUDAAPI PrimaryCtxReset(CUdevice device) {
   if (!Active()) return CallReal<kHook>(device);
   SharedGate gate;
-  const CUcontext primary = PrimaryContext(device);
   const CUresult result = CallReal<kHook>(device);
+  const CUcontext primary = PrimaryContext(device);
   if (result == CUDA_SUCCESS && primary != nullptr) ForgetEverythingOf(primary);
   return result;
 }
@@ -70,8 +58,8 @@ template <Hook kHook>
 CUresult CUDAAPI PrimaryCtxRelease(CUdevice device) {
   if (!Active()) return CallReal<kHook>(device);
   SharedGate gate;
-  const CUcontext primary = PrimaryContext(device);
   const CUresult result = CallReal<kHook>(device);
+  const CUcontext primary = PrimaryContext(device);
   unsigned int flags = 0;
   int active = 1;
   if (result == CUDA_SUCCESS && primary != nullptr &&

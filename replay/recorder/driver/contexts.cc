@@ -13,6 +13,7 @@ namespace {
 
 Context g_contexts[kMaxContexts];
 std::atomic<int> g_context_count{0};
+std::atomic<CUcontext> g_primary[kMaxDevices];
 Mutex g_mutex;
 
 Context* Known(CUcontext handle) {
@@ -91,6 +92,15 @@ Context* FindContext(CUcontext handle) {
   if (known != nullptr) return known;
   WithContext with(handle);
   return with.ok() ? CurrentContext() : nullptr;
+}
+
+void SetPrimaryContext(int device, CUcontext handle) {
+  if (device >= 0 && device < kMaxDevices) g_primary[device].store(handle);
+}
+
+CUcontext PrimaryContext(int device) {
+  return device >= 0 && device < kMaxDevices ? g_primary[device].load()
+                                             : nullptr;
 }
 
 void ForgetContext(CUcontext handle) {

@@ -18,12 +18,16 @@ struct Context {
 };
 
 inline constexpr int kMaxContexts = 128;
+inline constexpr int kMaxDevices = 64;
 
 // The calling thread's context. Null: it has none, or too many contexts are
 // alive.
 Context* CurrentContext();
 // The same for a context that need not be current.
 Context* FindContext(CUcontext handle);
+// A device's primary context, once the application has asked for it.
+void SetPrimaryContext(int device, CUcontext handle);
+CUcontext PrimaryContext(int device);
 // The context is gone.
 void ForgetContext(CUcontext handle);
 // Notes what a call of the current context came to.

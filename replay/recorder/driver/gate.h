@@ -28,6 +28,9 @@ class Gate {
   bool LockExclusive(int64_t timeout_ms);
   void UnlockExclusive();
 
+  // In the child of a fork, where no other thread is.
+  void Reset() { state_ = 0; }
+
  private:
   static constexpr uint32_t kExclusive = uint32_t{1} << 31;
 

@@ -258,6 +258,12 @@ CUresult ImageCopy::CopyAll(char* image) {
   return Run(&pass);
 }
 
+void ImageCopy::Leak() {
+  for (char*& buffer : buffers_) buffer = nullptr;
+  for (CUevent& event : events_) event = nullptr;
+  stream_ = nullptr;
+}
+
 void ImageCopy::Delay(CUstream stream) {
   if (buffers_[0] == nullptr) return;
   CUDA_CALL(cuMemsetD8Async, reinterpret_cast<CUdeviceptr>(buffers_[0]),

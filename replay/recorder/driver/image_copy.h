@@ -27,6 +27,9 @@ class ImageCopy {
 
   // Fills `image`, which is zeros.
   CUresult CopyAll(char* image);
+  // Leaves its resources behind: freeing them could wait for work that does not
+  // end.
+  void Leak();
   // Keeps a stream of the current context busy for some tens of microseconds,
   // so that what is enqueued next runs without gaps.
   void Delay(CUstream stream);

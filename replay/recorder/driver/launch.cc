@@ -157,8 +157,11 @@ CUresult Launch(const LaunchCall& launch, RealLaunch real_launch) {
   }
   const uint64_t occurrence =
       __atomic_fetch_add(&kernel->counter->launches, 1, __ATOMIC_RELAXED);
-  if (!kernel->wanted.load(std::memory_order_relaxed))
-    return Profiling() ? LaunchTimed(kernel, launch.stream, real) : real();
+  if (!kernel->wanted.load(std::memory_order_relaxed) || !ParentListens()) {
+    return Profiling() && !Capturing()
+               ? LaunchTimed(kernel, launch.stream, real)
+               : real();
+  }
   gate.Release();
   return RecordLaunch(kernel, occurrence, launch, real);
 }

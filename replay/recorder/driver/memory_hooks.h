@@ -74,6 +74,13 @@ CUresult CUDAAPI MemFree(CUdeviceptr pointer) {
   return result;
 }
 
+// Memory from a captured call exists only while its graph runs.
+inline void TrackPooled(CUdeviceptr pointer, size_t bytes, CUstream stream,
+                        bool per_thread) {
+  if (!IsCapturing(Explicit(stream, per_thread)))
+    Track(pointer, bytes, driver_wire::kOriginPool);
+}
+
 template <Hook kHook>
 CUresult CUDAAPI MemAllocAsync(CUdeviceptr* pointer, size_t bytes,
                                CUstream stream) {
@@ -84,7 +91,8 @@ CUresult CUDAAPI MemAllocAsync(CUdeviceptr* pointer, size_t bytes,
   if (served.by_us) return served.result;
   const CUresult result =
       WithTrim([&] { return CallReal<kHook>(pointer, bytes, stream); });
-  if (result == CUDA_SUCCESS) Track(*pointer, bytes, driver_wire::kOriginPool);
+  if (result == CUDA_SUCCESS)
+    TrackPooled(*pointer, bytes, stream, HookType<kHook>::kPerThread);
   return result;
 }
 
@@ -97,7 +105,8 @@ CUresult CUDAAPI MemAllocFromPoolAsync(CUdeviceptr* pointer, size_t bytes,
                                          stream, HookType<kHook>::kPerThread);
   if (served.by_us) return served.result;
   const CUresult result = CallReal<kHook>(pointer, bytes, pool, stream);
-  if (result == CUDA_SUCCESS) Track(*pointer, bytes, driver_wire::kOriginPool);
+  if (result == CUDA_SUCCESS)
+    TrackPooled(*pointer, bytes, stream, HookType<kHook>::kPerThread);
   return result;
 }
 
@@ -376,15 +385,24 @@ CUresult CUDAAPI TexObjectDestroy(CUtexObject object) {
   return CallReal<kHook>(object);
 }
 
+inline void RefuseSharing(CUdeviceptr pointer) {
+  if (!Active() || !InArena(pointer)) return;
+  Problem(
+      "the application shares device memory with other processes, which the "
+      "recorder's allocations do not allow: record it with --allocator native");
+}
+
 template <Hook kHook>
 CUresult CUDAAPI IpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
-  if (Active() && InArena(pointer)) {
-    Problem(
-        "the application shares device memory with other processes, which "
-        "the recorder's allocations do not allow: record it with "
-        "--allocator native");
-  }
+  RefuseSharing(pointer);
   return CallReal<kHook>(handle, pointer);
+}
+
+template <Hook kHook>
+CUresult CUDAAPI MemPoolExportPointer(CUmemPoolPtrExportData* data,
+                                      CUdeviceptr pointer) {
+  RefuseSharing(pointer);
+  return CallReal<kHook>(data, pointer);
 }
 
 // The driver gives no handle for memory of cuMemAlloc.

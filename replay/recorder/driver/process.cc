@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "replay/recorder/driver/gate.h"
+
 namespace reprise::driver {
 
 std::atomic<int> g_process_state{kFresh};
@@ -45,6 +47,7 @@ void ForgetInChild() {
   p.channel_mutex = PTHREAD_MUTEX_INITIALIZER;
   p.channel.Close();
   p.listens = false;
+  TheGate().Reset();
   // CUDA does not work in the child of a process that has used it.
   if (g_process_state.load() == kConnected) g_process_state = kPassing;
 }

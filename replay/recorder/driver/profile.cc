@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "replay/recorder/driver/allocator.h"
 #include "replay/recorder/driver/driver.h"
 
 namespace reprise::driver {
@@ -100,6 +101,7 @@ CUresult LaunchTimed(Kernel* kernel, CUstream stream, RealLaunch real) {
 }
 
 void ReadTimings() {
+  if (Capturing()) return;  // asking about events could break the capture
   MutexLock lock(g_mutex);
   Ring* ring = CurrentRing();
   if (ring != nullptr) Read(ring, kPairs);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "replay/recorder/driver/allocator.h"
@@ -20,6 +21,8 @@ namespace {
 namespace wire = driver_wire;
 
 constexpr uint64_t kImageAlignment = 4096;
+// Of the names of all variables of a module.
+constexpr uint64_t kMaxVariableBytes = 64 << 20;
 // How long other threads' calls may take until the launch goes unrecorded.
 constexpr int64_t kAloneTimeoutMs = 10000;
 // The same for work on the devices.
@@ -146,6 +149,7 @@ class Recording {
   bool FindRanges();
   bool AskForImage();
   bool FillPrologue();
+  CUresult AwaitCompletion();
   CUresult LaunchTimed(wire::EpilogueNotice* notice);
   void SendEpilogue(wire::EpilogueNotice* notice);
   // Tells the parent; false.
@@ -260,6 +264,19 @@ bool Recording::Prepare() {
   return FindRanges() && AskForImage() && FillPrologue();
 }
 
+// Waits for the launch. Bounded: it may wait for a kernel of another device
+// whose launch waits at the gate.
+CUresult Recording::AwaitCompletion() {
+  const int64_t end = standin::MonotonicNs() + kQuietTimeoutMs * 1000000;
+  for (int round = 0;; ++round) {
+    const CUresult state = CUDA_CALL(cuStreamQuery, launch_.stream);
+    if (state != CUDA_ERROR_NOT_READY) return state;
+    if (standin::MonotonicNs() > end) return CUDA_ERROR_TIMEOUT;
+    const timespec pause{0, 20000};
+    if (round > 100) nanosleep(&pause, nullptr);
+  }
+}
+
 // Launches, waits, and times. What failed is in the notice; the launch's own
 // result is the answer to the application, which meets later errors itself.
 CUresult Recording::LaunchTimed(wire::EpilogueNotice* notice) {
@@ -275,7 +292,7 @@ CUresult Recording::LaunchTimed(wire::EpilogueNotice* notice) {
   CUresult completion = result;
   if (result == CUDA_SUCCESS) {
     if (timed) CUDA_CALL(cuEventRecord, end, launch_.stream);
-    completion = CUDA_CALL(cuStreamSynchronize, launch_.stream);
+    completion = AwaitCompletion();
   }
   float milliseconds = 0;
   if (timed && completion == CUDA_SUCCESS &&
@@ -315,7 +332,15 @@ CUresult Recording::Run() {
   if (!Prepare()) return real_();
   wire::EpilogueNotice notice;
   const CUresult result = LaunchTimed(&notice);
-  SendEpilogue(&notice);
+  if (notice.error == CUDA_ERROR_TIMEOUT) {
+    AbandonLaunch(parent_, *kernel_, /*never=*/true,
+                  "it did not end within a minute while the rest of the "
+                  "application stood still: it may wait for another kernel");
+    kernel_->wanted = false;
+    copy_.Leak();
+  } else {
+    SendEpilogue(&notice);
+  }
   return result;
 }
 
@@ -337,7 +362,7 @@ bool AskBegin(ParentLock& parent, Kernel* kernel,
   uint64_t rest = 0;
   bool ok = parent->Send(wire::kBegin, request,
                          {arguments, request.argument_bytes}) &&
-            parent->Receive(wire::kBegin, &reply, &rest, wire::kMaxNameBytes) &&
+            parent->Receive(wire::kBegin, &reply, &rest, kMaxVariableBytes) &&
             rest == reply.name_bytes && names->Reserve(rest + 1);
   if (ok && rest > 0) {
     for (uint64_t i = 0; i < rest; ++i) names->Append(0);
@@ -391,15 +416,18 @@ bool Begin(Kernel* kernel, uint64_t occurrence, int device,
 
 CUresult RecordLaunch(Kernel* kernel, uint64_t occurrence,
                       const LaunchCall& launch, RealLaunch real) {
+  // From kBegin to the end of the recording. Not held around a launch that is
+  // not recorded: that may wait for another thread's.
   static Mutex one_recording;
-  MutexLock lock(one_recording);
   Context* context = ContextOf(launch);
   Array<char> names;
+  one_recording.Lock();
   const bool wanted =
       kernel->wanted.load() && !Capturing() && context != nullptr &&
       Begin(kernel, occurrence, context->device, launch, &names);
+  const bool alone = wanted && TheGate().LockExclusive(kAloneTimeoutMs);
   CUresult result = CUDA_SUCCESS;
-  if (wanted && TheGate().LockExclusive(kAloneTimeoutMs)) {
+  if (alone) {
     {
       WithContext with(context->handle.load());
       RelaxedCapture relaxed;
@@ -407,20 +435,18 @@ CUresult RecordLaunch(Kernel* kernel, uint64_t occurrence,
       result = recording.Run();
     }
     TheGate().UnlockExclusive();
-  } else {
-    if (wanted) {
-      ParentLock parent;
-      AbandonLaunch(parent, *kernel, /*never=*/false,
-                    "calls of other threads did not end within ten seconds, so "
-                    "that memory could not be kept still");
-    }
-    SharedGate gate;
-    result = Profiling() && !Capturing()
-                 ? LaunchTimed(kernel, launch.stream, real)
-                 : real();
+  } else if (wanted) {
+    ParentLock parent;
+    AbandonLaunch(parent, *kernel, /*never=*/false,
+                  "calls of other threads did not end within ten seconds, so "
+                  "that memory could not be kept still");
   }
+  one_recording.Unlock();
   free(names.data());
-  return result;
+  if (alone) return result;
+  SharedGate gate;
+  return Profiling() && !Capturing() ? LaunchTimed(kernel, launch.stream, real)
+                                     : real();
 }
 
 }  // namespace reprise::driver

@@ -338,6 +338,31 @@ void Textures() {
   Check(Fill(to, 3, 1), "launch");  // 3 is the handle, but not eight bytes
 }
 
+void Pools() {
+  const auto calls =
+      reinterpret_cast<long (*)(const char*)>(dlsym(g_library, "fakeCalls"));
+  const auto from = [&](CUmemoryPool pool) {
+    CUdeviceptr pointer = 0;
+    CHECK("cuMemAllocFromPoolAsync", &pointer, size_t{100}, pool,
+          static_cast<CUstream>(nullptr));
+    return pointer;
+  };
+  CUmemoryPool pool = nullptr;
+  CHECK("cuDeviceGetDefaultMemPool", &pool, CUdevice{1});
+  printf("other device's %llx\n", from(pool) >> 32);
+  CUmemPoolProps properties{};
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  CHECK("cuMemPoolCreate", &pool,
+        static_cast<const CUmemPoolProps*>(&properties));
+  printf("own %llx\n", from(pool) >> 32);
+  printf("the driver's %ld\n", calls("cuMemAllocFromPoolAsync"));
+  properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  CHECK("cuMemPoolCreate", &pool,
+        static_cast<const CUmemPoolProps*>(&properties));
+  from(pool);
+  printf("shared: the driver's %ld\n", calls("cuMemAllocFromPoolAsync"));
+}
+
 void Reloads() {
   const CUdeviceptr cell = Alloc(4);
   for (int i = 0; i < 3; ++i) {
@@ -440,6 +465,7 @@ int main(int, char** argv) {
   if (scenario == "contexts") Contexts();
   if (scenario == "forms") Forms();
   if (scenario == "textures") Textures();
+  if (scenario == "pools") Pools();
   if (scenario == "reloads") Reloads();
   if (scenario == "used-then-forks") {
     Launches();

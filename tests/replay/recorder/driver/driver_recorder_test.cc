@@ -294,6 +294,14 @@ TEST_F(DriverRecorderTest, AKernelThatIsGivenATextureIsAbandoned) {
   EXPECT_TRUE(OneProcess().recordings[1].complete);
 }
 
+TEST_F(DriverRecorderTest, PoolsAreServedUnlessTheyAreShared) {
+  Script script;
+  const ShellResult result = Run("driver_app pools", &script);
+  EXPECT_THAT(result.out, HasSubstr("other device's 2001\nown 2000\n"
+                                    "the driver's 0\n"
+                                    "shared: the driver's 1\n"));
+}
+
 TEST_F(DriverRecorderTest, AModuleThatIsLoadedAgainIsAnother) {
   Script script;
   Run("driver_app reloads", &script);

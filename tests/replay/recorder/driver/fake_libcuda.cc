@@ -364,6 +364,12 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) {
   if (AsStream(stream) != nullptr) AsStream(stream)->held = false;
   return Ready();
 }
+EXPORT CUresult cuStreamQuery(CUstream stream) {
+  Lock lock(g_mutex);
+  if (AsStream(stream) != nullptr && AsStream(stream)->held)
+    return CUDA_ERROR_NOT_READY;
+  return Ready();
+}
 EXPORT CUresult cuStreamIsCapturing(CUstream stream,
                                     CUstreamCaptureStatus* status) {
   Lock lock(g_mutex);
@@ -513,6 +519,20 @@ EXPORT CUresult cuMemAllocAsync(CUdeviceptr* pointer, size_t bytes, CUstream) {
 EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr* pointer, size_t bytes,
                                      CUstream) {
   Count("cuMemAllocAsync_ptsz");
+  return NativeAlloc(pointer, bytes);
+}
+EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
+  if (device >= kDevices) return CUDA_ERROR_INVALID_DEVICE;
+  *pool = reinterpret_cast<CUmemoryPool>(&g_primary[device]);
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps*) {
+  *pool = reinterpret_cast<CUmemoryPool>(new int);
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, size_t bytes,
+                                        CUmemoryPool, CUstream) {
+  Count("cuMemAllocFromPoolAsync");
   return NativeAlloc(pointer, bytes);
 }
 EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream) {
