@@ -310,6 +310,12 @@ TEST_F(CaptureTest, WithoutSourceMemoryStaysWhole) {
       *store_->chunks().GetString(unit.memory(0).write_set()), 400);
   ASSERT_TRUE(writes.ok());
   EXPECT_FALSE(writes->Contains(0));
+  // Doubling a float changes the byte of its exponent, in places the sign's
+  // neighbour too; every other float but the first differs.
+  EXPECT_GE(writes->bytes(), 99u);
+  EXPECT_LE(writes->bytes(), 198u);
+  EXPECT_TRUE(unit.memory(0).has_epilogue());
+  EXPECT_FALSE(unit.memory(1).has_epilogue());
 }
 
 TEST_F(CaptureTest, AFailedKernelMakesNoUnit) {
