@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "replay/base/log.h"
 #include "replay/base/status_macros.h"
 #include "replay/device/cuda/executor_client.h"
 #include "replay/device/cuda/unit_image.h"
@@ -14,14 +15,19 @@ namespace {
 
 class CudaKernel : public LoadedKernel {
  public:
-  CudaKernel(CudaExecutorClient& executor, uint64_t module)
-      : executor_(executor), module_(module) {}
+  CudaKernel(CudaExecutorClient& executor, uint64_t module,
+             bool is_applications)
+      : executor_(executor),
+        module_(module),
+        is_applications_(is_applications) {}
   ~CudaKernel() override { executor_.UnloadModule(module_); }
   uint64_t module() const { return module_; }
+  bool is_applications() const { return is_applications_; }
 
  private:
   CudaExecutorClient& executor_;
   const uint64_t module_;
+  const bool is_applications_;
 };
 
 class CudaResidentUnit : public ResidentUnit {
@@ -70,7 +76,7 @@ class CudaResidentUnit : public ResidentUnit {
         CubinFor(request.image(), manifest.architecture());
     AddVariables(cubin.ok() ? *cubin : request.image(), /*keep=*/false,
                  &request);
-    return Load(std::move(request));
+    return Load(std::move(request), /*is_applications=*/true);
   }
 
   absl::Status Restore() override {
@@ -88,13 +94,26 @@ class CudaResidentUnit : public ResidentUnit {
                                       const LaunchOptions& options) override {
     v1::LaunchCudaRequest request;
     request.set_unit(id_);
-    request.set_module(static_cast<const CudaKernel&>(kernel).module());
+    const auto& loaded = static_cast<const CudaKernel&>(kernel);
+    request.set_module(loaded.module());
     *request.mutable_prepare() = std::exchange(pending_, v1::PrepareCuda());
     *request.mutable_launch() = options.launch;
     request.set_arguments(unit_.manifest().arguments());
     request.set_instrumented(options.instrumented);
     request.set_keep_l2(options_.keep_l2);
     request.set_keep_mapped(options_.keep_golden_mapped);
+    ASSIGN_OR_RETURN(LaunchReport report,
+                     executor_.Launch(request, options.timeout));
+    if (report.kind != v1::OUTCOME_KIND_DEVICE_FAULT ||
+        !loaded.is_applications() || all_writable_)
+      return report;
+    // What it writes where nobody saw it write must be its right.
+    LOG_WARNING(
+        "unit {}: the application's own code faults ({}); again with "
+        "all memory writable",
+        unit_.id(), report.diagnostics);
+    all_writable_ = true;
+    executor_.MakeAllWritable(id_);
     return executor_.Launch(request, options.timeout);
   }
 
@@ -146,11 +165,11 @@ class CudaResidentUnit : public ResidentUnit {
   }
 
   absl::StatusOr<std::unique_ptr<LoadedKernel>> Load(
-      v1::LoadCudaModuleRequest request) {
+      v1::LoadCudaModuleRequest request, bool is_applications = false) {
     request.set_unit(id_);
     ASSIGN_OR_RETURN(const uint64_t module,
                      executor_.LoadModule(std::move(request)));
-    return std::make_unique<CudaKernel>(executor_, module);
+    return std::make_unique<CudaKernel>(executor_, module, is_applications);
   }
 
   // What was asked for without a launch behind it.
@@ -167,6 +186,7 @@ class CudaResidentUnit : public ResidentUnit {
   CudaExecutorClient& executor_;
   const uint64_t id_;
   v1::PrepareCuda pending_;
+  bool all_writable_ = false;
 };
 
 class CudaDevice : public Device {

@@ -89,6 +89,7 @@ class ClientImpl : public CudaExecutorClient {
   absl::StatusOr<uint64_t> LoadUnit(v1::LoadCudaUnitRequest request,
                                     int image_fd) override;
   void UnloadUnit(uint64_t unit) override;
+  void MakeAllWritable(uint64_t unit) override;
   absl::StatusOr<uint64_t> LoadModule(
       v1::LoadCudaModuleRequest request) override;
   void UnloadModule(uint64_t module) override;
@@ -127,6 +128,7 @@ class ClientImpl : public CudaExecutorClient {
   absl::StatusOr<v1::CudaExecutorReply> Serve(v1::CudaExecutorRequest& request);
   absl::StatusOr<Unit*> EnsureUnit(uint64_t id);
   absl::Status SendUnit(Unit& unit);
+  absl::Status TakeFromChild(Unit& unit);
   bool UnloadOldest(uint64_t except);
   absl::Status EnsureModule(uint64_t id);
   absl::Status CheckState(uint64_t id);
@@ -256,14 +258,19 @@ bool ClientImpl::UnloadOldest(uint64_t except) {
     if (oldest == nullptr || unit.last_use < oldest->last_use) oldest = &unit;
   }
   if (oldest == nullptr) return false;
-  v1::CudaExecutorRequest request;
-  const uint64_t id = oldest->request.unit();
-  request.mutable_unload_unit()->set_unit(id);
-  oldest->loaded = oldest->has_state = false;
+  return TakeFromChild(*oldest).ok();
+}
+
+// It comes back when it is used.
+absl::Status ClientImpl::TakeFromChild(Unit& unit) {
+  const uint64_t id = unit.request.unit();
+  unit.loaded = unit.has_state = false;
   for (auto& [module_id, module] : modules_) {
     if (module.request.unit() == id) module.loaded = false;
   }
-  return Serve(request).ok();
+  v1::CudaExecutorRequest request;
+  request.mutable_unload_unit()->set_unit(id);
+  return Serve(request).status();
 }
 
 absl::StatusOr<ClientImpl::Unit*> ClientImpl::EnsureUnit(uint64_t id) {
@@ -332,6 +339,17 @@ void ClientImpl::UnloadUnit(uint64_t id) {
   v1::CudaExecutorRequest request;
   request.mutable_unload_unit()->set_unit(id);
   const absl::Status status = Serve(request).status();
+  if (!status.ok())
+    LOG_WARNING("cannot unload a unit: {}", std::string(status.message()));
+}
+
+void ClientImpl::MakeAllWritable(uint64_t id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = units_.find(id);
+  if (found == units_.end()) return;
+  found->second.request.set_all_writable(true);
+  if (!found->second.loaded || child_ == nullptr) return;
+  const absl::Status status = TakeFromChild(found->second);
   if (!status.ok())
     LOG_WARNING("cannot unload a unit: {}", std::string(status.message()));
 }

@@ -47,6 +47,8 @@ class CudaExecutorClient {
   virtual absl::StatusOr<uint64_t> LoadUnit(v1::LoadCudaUnitRequest request,
                                             int image_fd) = 0;
   virtual void UnloadUnit(uint64_t unit) = 0;
+  // From the next use on, none of the unit's memory is read-only.
+  virtual void MakeAllWritable(uint64_t unit) = 0;
 
   // request.module is filled in and returned.
   virtual absl::StatusOr<uint64_t> LoadModule(

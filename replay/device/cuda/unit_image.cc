@@ -105,6 +105,7 @@ absl::Status UnitImage::ReadRanges(const UnitReader& unit,
           LoadIntervals(unit.chunks(), stored.read_before_write_set(),
                         stored.bytes()));
       AddPairs(writes.Subtract(read_first), range->mutable_poisoned());
+      range->set_observed(true);
     }
     // Other inputs may write elsewhere: then the recorded set binds nobody.
     if (options.inputs_differ) continue;

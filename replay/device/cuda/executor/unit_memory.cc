@@ -69,6 +69,7 @@ UnitMemory::~UnitMemory() { UnmapSegments().IgnoreError(); }
 
 absl::Status UnitMemory::ReadRequest(const v1::LoadCudaUnitRequest& request) {
   ranges_.assign(request.ranges().begin(), request.ranges().end());
+  all_writable_ = request.all_writable();
   words_.assign(request.address_words().begin(), request.address_words().end());
   for (const v1::CudaUnitRange& range : ranges_) {
     RangeState state;
@@ -92,7 +93,10 @@ void UnitMemory::LayOutSegments() {
   for (size_t i = 0; i < ranges_.size(); ++i) {
     if (states_[i].is_variable) continue;
     const uint64_t address = ranges_[i].address();
-    mapped.Add(GranuleDown(address), GranuleUp(address + ranges_[i].bytes()));
+    const uint64_t end = address + ranges_[i].bytes();
+    mapped.Add(GranuleDown(address), GranuleUp(end));
+    if (all_writable_ || !ranges_[i].observed())
+      writable.Add(GranuleDown(address), GranuleUp(end));
     for (const Interval& interval : states_[i].writes.intervals())
       writable.Add(GranuleDown(address + interval.begin),
                    GranuleUp(address + interval.end));

@@ -2,11 +2,11 @@
 // they are judged by.
 //
 // Working memory lies at the recorded addresses, mapped in granules of 2 MiB
-// while the unit is active. Granules that hold nothing the recorded launch
-// wrote are mapped read-only, so that a write there is a fault at once and they
-// need no copies. The others ("writable segments") have two shadows each, the
-// prologue ("golden") and the reference, at equal offsets; bytes of them that
-// belong to no range hold a canary in all three.
+// while the unit is active. Granules that hold nothing the recorded launch was
+// seen to write are mapped read-only, so that a write there is a fault at once
+// and they need no copies. The others ("writable segments") have two shadows
+// each, the prologue ("golden") and the reference, at equal offsets; bytes of
+// them that belong to no range hold a canary in all three.
 //
 // Restoring copies what the recorded launch wrote. Whether a launch wrote
 // elsewhere in the writable segments is Verify's to find; until it has looked,
@@ -157,6 +157,7 @@ class UnitMemory {
   Gpu& gpu_;
   std::vector<v1::CudaUnitRange> ranges_;
   std::vector<v1::CudaAddressWord> words_;
+  bool all_writable_ = false;
   std::vector<RangeState> states_;
   std::vector<Segment> segments_;  // by address
   std::vector<Reservation> reservations_;

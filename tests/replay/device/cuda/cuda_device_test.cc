@@ -377,6 +377,27 @@ TEST_F(CudaDeviceTest, ApplicationCodeIsTheUnitsOwn) {
   EXPECT_TRUE(Judge(*resident_).equal);
 }
 
+TEST_F(CudaDeviceTest, ApplicationMayWriteWhereNobodySawItWrite) {
+  *unit_.mutable_machine_code() = *store_->Put("fake\nkernel writes_input\n");
+  unit_.mutable_kernel()->set_symbol("writes_input");
+  Load();
+  const auto kernel = resident_->LoadApplicationKernel();
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  EXPECT_EQ(Run(*resident_, **kernel).kind, v1::OUTCOME_KIND_OK);
+  const Verdict verdict = Judge(*resident_);
+  EXPECT_TRUE(verdict.equal);
+  EXPECT_EQ(verdict.ranges.size(), 2u);
+}
+
+TEST_F(CudaDeviceTest, WriteSetThatIsOnlyADifferenceMakesNothingReadOnly) {
+  for (v1::MemoryRange& range : *unit_.mutable_memory())
+    range.clear_read_before_write_set();
+  Load();
+  EXPECT_TRUE(RunAndJudge("writes_input").equal);
+  // Nothing was poisoned: who does nothing leaves the prologue.
+  EXPECT_EQ(RunAndJudge("lazy").ranges[1].got(), "0");
+}
+
 TEST_F(CudaDeviceTest, ApplicationCodeForOtherDevicesIsUnimplemented) {
   Load();
   EXPECT_TRUE(
