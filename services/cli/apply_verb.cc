@@ -150,6 +150,13 @@ absl::Status RunApply(const ApplyOptions& options, CliContext* context) {
                      " holds nothing better than the application's own kernel: "
                      "there is nothing to apply"));
   }
+  if (result.device() != "cpu") {
+    return absl::UnimplementedError(absl::StrCat(
+        options.result, " was tuned on ", result.device(),
+        "; tuned kernels cannot be put into applications on a GPU yet. Apply "
+        "its patch (",
+        options.result, "/winner.patch) and build the application again"));
+  }
   ASSIGN_OR_RETURN(RecordOptions session, SessionOptions(*context));
   if (options.pairs > 0)
     return Compare(options, result, std::move(session), context);

@@ -117,6 +117,7 @@ absl::StatusOr<std::string> RecordDemo(const std::string& program,
   ASSIGN_OR_RETURN(RecordOptions session, SessionOptions(*context));
   session.store_directory = context->settings.Get("store");
   session.kernel_regex = "PotentialKernel";
+  RETURN_IF_ERROR(ChooseRecordingDevice(*context, &session));
   StandardOutputAside aside;
   ASSIGN_OR_RETURN(const RecordResult recorded,
                    RunRecorded(session, {program}));
@@ -178,7 +179,10 @@ absl::Status RunDemo(const DemoOptions& options, CliContext* context) {
   ASSIGN_OR_RETURN(const std::vector<v1::Result> results,
                    RunOptimizeJob(job, context));
   const v1::Result& result = results.front();
-  if (result.better()) {
+  if (result.better() && result.device() != "cpu") {
+    terminal.Line(terminal.Bold("4. apply") +
+                  "     left out: not part of this version on a GPU");
+  } else if (result.better()) {
     terminal.Line(terminal.Bold("4. apply") +
                   "     the winner in the unmodified application");
     RETURN_IF_ERROR(RunWinner(result, program, context));

@@ -87,15 +87,8 @@ absl::Status RunRecord(const RecordVerbOptions& verb, CliContext* context) {
   options.compile_commands = verb.compile_commands;
   ASSIGN_OR_RETURN(options.max_unit_bytes, ParseBytes(verb.max_bytes));
   ASSIGN_OR_RETURN(options.launch_timeout, ParseDuration(verb.timeout));
-  ASSIGN_OR_RETURN(const std::string device, context->DeviceKind());
-  if (device != "cpu") {
-    options.open_gpu = [](uint32_t ordinal) {
-      CudaDeviceOptions cuda;
-      cuda.ordinal = static_cast<int>(ordinal);
-      return CreateCudaDevice(cuda);
-    };
-    options.native_allocator = verb.allocator == "native";
-  }
+  RETURN_IF_ERROR(ChooseRecordingDevice(*context, &options));
+  options.native_allocator = verb.allocator == "native";
   ASSIGN_OR_RETURN(const RecordResult result,
                    RunRecorded(options, verb.command));
   PrintSummary(result);
@@ -119,6 +112,18 @@ absl::StatusOr<RecordOptions> SessionOptions(const CliContext& context) {
   options.executor_threads = static_cast<int>(threads);
   ASSIGN_OR_RETURN(options.compile_workers, context.CompileWorkers());
   return options;
+}
+
+absl::Status ChooseRecordingDevice(const CliContext& context,
+                                   RecordOptions* options) {
+  ASSIGN_OR_RETURN(const std::string device, context.DeviceKind());
+  if (device == "cpu") return absl::OkStatus();
+  options->open_gpu = [](uint32_t ordinal) {
+    CudaDeviceOptions cuda;
+    cuda.ordinal = static_cast<int>(ordinal);
+    return CreateCudaDevice(cuda);
+  };
+  return absl::OkStatus();
 }
 
 void AddRecordVerb(CLI::App* app, CliContext* context) {

@@ -11,6 +11,11 @@ namespace reprise {
 // Builds, toolkit, threads and workers as the settings say; nothing to record.
 absl::StatusOr<RecordOptions> SessionOptions(const CliContext& context);
 
+// Where the setting `device` names a GPU, or finds one, the application runs
+// there; else on the host, under the stand-in.
+absl::Status ChooseRecordingDevice(const CliContext& context,
+                                   RecordOptions* options);
+
 }  // namespace reprise
 
 #endif  // REPRISE_SERVICES_CLI_SESSION_OPTIONS_H_
