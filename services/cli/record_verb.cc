@@ -21,6 +21,7 @@ struct RecordVerbOptions {
   std::string compile_commands;
   std::string timeout = "10m";
   std::string allocator = "arena";
+  int top = 0;
   std::string report;
   std::vector<std::string> command;
 };
@@ -84,6 +85,7 @@ absl::Status RunRecord(const RecordVerbOptions& verb, CliContext* context) {
   options.kernel_regex = verb.kernel;
   options.skip = verb.skip;
   options.count = verb.count;
+  options.top = verb.top;
   options.compile_commands = verb.compile_commands;
   ASSIGN_OR_RETURN(options.max_unit_bytes, ParseBytes(verb.max_bytes));
   ASSIGN_OR_RETURN(options.launch_timeout, ParseDuration(verb.timeout));
@@ -132,6 +134,11 @@ void AddRecordVerb(CLI::App* app, CliContext* context) {
   auto options = std::make_shared<RecordVerbOptions>();
   verb->add_option("--kernel", options->kernel,
                    "only kernels whose name matches this regular expression");
+  verb->add_option("--top", options->top,
+                   "of these kernels, only the N that take most time; the "
+                   "application runs once before to find them, its standard "
+                   "output put aside")
+      ->check(CLI::Range(1, 1000));
   verb->add_option("--skip", options->skip,
                    "launches of a kernel to let pass first")
       ->capture_default_str();

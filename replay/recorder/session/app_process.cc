@@ -1,5 +1,6 @@
 #include "replay/recorder/session/app_process.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/signalfd.h>
@@ -47,7 +48,14 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
 absl::StatusOr<pid_t> Spawn(
     const std::vector<std::string>& argv,
     const std::map<std::string, std::string>& environment,
-    const SignalsForApplication& signals) {
+    const SignalsForApplication& signals, bool silent) {
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  absl::Cleanup forget = [&] { posix_spawn_file_actions_destroy(&files); };
+  if (silent) {
+    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null",
+                                     O_WRONLY, 0);
+  }
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   absl::Cleanup destroy = [&] { posix_spawnattr_destroy(&attributes); };
@@ -59,7 +67,7 @@ absl::StatusOr<pid_t> Spawn(
   const std::vector<std::string> entries = Environment(environment);
   pid_t pid = 0;
   const int error =
-      posix_spawnp(&pid, argv[0].c_str(), nullptr, &attributes,
+      posix_spawnp(&pid, argv[0].c_str(), &files, &attributes,
                    Pointers(argv).data(), Pointers(entries).data());
   if (error != 0)
     return ErrnoToStatus(error, absl::StrCat("cannot run ", argv[0]));
@@ -124,12 +132,12 @@ sigset_t SignalsForApplication::ReplacedSignals() const {
 absl::StatusOr<ApplicationEnd> RunApplication(
     const std::vector<std::string>& argv,
     const std::map<std::string, std::string>& environment,
-    const SignalsForApplication& signals) {
+    const SignalsForApplication& signals, bool silent) {
   const int signal_fd =
       signalfd(-1, &signals.signals(), SFD_CLOEXEC | SFD_NONBLOCK);
   if (signal_fd < 0) return ErrnoToStatus(errno, "cannot watch signals");
   absl::Cleanup close_signals = [&] { close(signal_fd); };
-  ASSIGN_OR_RETURN(const pid_t pid, Spawn(argv, environment, signals));
+  ASSIGN_OR_RETURN(const pid_t pid, Spawn(argv, environment, signals, silent));
   const int pid_fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   absl::Status attended = ErrnoToStatus(errno, "cannot watch the application");
   if (pid_fd >= 0) {

@@ -44,11 +44,12 @@ struct ApplicationEnd {
 // Runs argv (found on PATH) with this process's streams, directory and
 // environment, changed by `environment`. Signals that a terminal sends reach
 // the application by themselves; those sent to this process are passed on.
-// NOT_FOUND, PERMISSION_DENIED: it cannot be run.
+// `silent`: its standard output goes nowhere. NOT_FOUND, PERMISSION_DENIED: it
+// cannot be run.
 absl::StatusOr<ApplicationEnd> RunApplication(
     const std::vector<std::string>& argv,
     const std::map<std::string, std::string>& environment,
-    const SignalsForApplication& signals);
+    const SignalsForApplication& signals, bool silent = false);
 
 }  // namespace reprise
 

@@ -35,11 +35,15 @@ struct GpuSession {
 };
 
 absl::Status SetUp(const RecordOptions& options, GpuSession* session) {
+  const bool record = !options.store_directory.empty();
   ASSIGN_OR_RETURN(session->ledger,
-                   LaunchLedger::Create({true, options.kernel_regex,
-                                         options.skip, options.count}));
-  ASSIGN_OR_RETURN(session->store,
-                   UnitStore::Open({.directory = options.store_directory}));
+                   LaunchLedger::Create({record, options.kernel_regex,
+                                         options.kernel_symbols, options.skip,
+                                         options.count}));
+  if (record) {
+    ASSIGN_OR_RETURN(session->store,
+                     UnitStore::Open({.directory = options.store_directory}));
+  }
   CompilePool::Options pool;
   pool.executable = options.executable;
   pool.worker_arguments = options.worker_arguments;
@@ -62,6 +66,7 @@ DriverConnectionOptions MakeConnectionOptions(const RecordOptions& options,
   DriverConnectionOptions connection;
   connection.arena_base = options.arena_base;
   connection.arena_stride = kArenaStride;
+  if (options.profile) connection.flags |= driver_wire::kFlagProfile;
   if (options.native_allocator)
     connection.flags |= driver_wire::kFlagNativeAllocator;
   connection.max_unit_bytes = options.max_unit_bytes;
@@ -134,7 +139,7 @@ void FinishCaptures(const RecordOptions& options,
 
 absl::StatusOr<RecordResult> RunRecordedOnGpu(
     const RecordOptions& options, const std::vector<std::string>& argv) {
-  if (options.store_directory.empty() || !options.substitutions.empty()) {
+  if (!options.substitutions.empty()) {
     return absl::UnimplementedError(
         "tuned kernels cannot be put into applications on a GPU yet; use "
         "--device cpu");
@@ -155,7 +160,7 @@ absl::StatusOr<RecordResult> RunRecordedOnGpu(
         end, RunApplication(argv,
                             {{"LD_PRELOAD", PreloadList(library)},
                              {driver_wire::kSocketVariable, server->path()}},
-                            signals));
+                            signals, options.profile));
     server->Stop();
   }
   RecordResult result;

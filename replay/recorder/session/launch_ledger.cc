@@ -51,8 +51,10 @@ size_t LaunchLedger::Find(const std::string& symbol,
     Kernel kernel;
     kernel.symbol = symbol;
     kernel.display_name = DemangledName(symbol);
-    kernel.matched = std::regex_search(kernel.symbol, pattern_) ||
-                     std::regex_search(kernel.display_name, pattern_);
+    const std::set<std::string>& symbols = options_.kernel_symbols;
+    kernel.matched = (symbols.empty() || symbols.count(symbol) > 0) &&
+                     (std::regex_search(kernel.symbol, pattern_) ||
+                      std::regex_search(kernel.display_name, pattern_));
     kernels_.push_back(std::move(kernel));
   }
   return entry->second;

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ class LaunchLedger {
   struct Options {
     bool record = false;
     std::string kernel_regex;
+    std::set<std::string> kernel_symbols;  // these only; empty: all
     uint64_t skip = 0;
     uint64_t count = 1;
   };

@@ -66,7 +66,8 @@ absl::Status SetUp(const RecordOptions& options,
   const bool record = !options.store_directory.empty();
   ASSIGN_OR_RETURN(session->ledger,
                    LaunchLedger::Create({record, options.kernel_regex,
-                                         options.skip, options.count}));
+                                         options.kernel_symbols, options.skip,
+                                         options.count}));
   if (record) {
     ASSIGN_OR_RETURN(session->store,
                      UnitStore::Open({.directory = options.store_directory}));
@@ -139,12 +140,45 @@ void ExplainSilence(const Session& session, RecordResult* result) {
   }
 }
 
+// The same options with the kernels to record named.
+absl::StatusOr<RecordOptions> ChooseTop(const RecordOptions& options,
+                                        const std::vector<std::string>& argv) {
+  RecordOptions profile = options;
+  profile.top = 0;
+  profile.profile = true;
+  profile.store_directory.clear();
+  ASSIGN_OR_RETURN(RecordResult seen, RunRecorded(profile, argv));
+  std::erase_if(seen.kernels, [](const KernelSeen& kernel) {
+    return !kernel.matched || kernel.total_ms <= 0;
+  });
+  if (seen.kernels.empty()) {
+    return absl::NotFoundError(
+        "no kernel that may be recorded ran while the application was "
+        "profiled");
+  }
+  std::sort(seen.kernels.begin(), seen.kernels.end(),
+            [](const KernelSeen& a, const KernelSeen& b) {
+              return a.total_ms > b.total_ms;
+            });
+  if (seen.kernels.size() > static_cast<size_t>(options.top))
+    seen.kernels.resize(static_cast<size_t>(options.top));
+  RecordOptions chosen = options;
+  chosen.top = 0;
+  for (const KernelSeen& kernel : seen.kernels)
+    chosen.kernel_symbols.insert(kernel.symbol);
+  return chosen;
+}
+
 }  // namespace
 
 absl::StatusOr<RecordResult> RunRecorded(const RecordOptions& options,
                                          const std::vector<std::string>& argv) {
   if (argv.empty() || argv[0].empty())
     return absl::InvalidArgumentError("no application given");
+  if (options.top > 0) {
+    ASSIGN_OR_RETURN(const RecordOptions chosen, ChooseTop(options, argv));
+    return RunRecorded(chosen, argv);
+  }
   if (options.open_gpu) return RunRecordedOnGpu(options, argv);
   ASSIGN_OR_RETURN(const std::string library,
                    FindPreloadLibrary(kLibrary, options.preload_library));
@@ -165,7 +199,7 @@ absl::StatusOr<RecordResult> RunRecorded(const RecordOptions& options,
                    RunApplication(argv,
                                   {{"LD_PRELOAD", PreloadList(library)},
                                    {wire::kSocketVariable, server->path()}},
-                                  signals));
+                                  signals, options.profile));
   server->Stop();
 
   RecordResult result;

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,15 @@ struct RecordOptions {
   // same shape make a different unit.
   uint64_t skip = 0;
   uint64_t count = 1;
+  // Of these kernels, the `top` that take most time on the device, found by
+  // running the application once before, with its standard output put aside;
+  // 0: all.
+  int top = 0;
+  // Only kernels of these symbols, as the application registers them; empty:
+  // all.
+  std::set<std::string> kernel_symbols;
+  // Time every launch; nothing of the application's standard output is shown.
+  bool profile = false;
   // Larger memory images are not recorded, and that is said.
   uint64_t max_unit_bytes = uint64_t{16} << 30;
 

@@ -97,6 +97,15 @@ void Reset() {
   std::printf("%d\n", value);
 }
 
+// Two kernels; one does all the work.
+void Hot(float* device) {
+  Scale<<<1, 32>>>(device, 1, 32);
+  for (int i = 0; i < 20; ++i) Scale<<<64, 256>>>(device, 1, kCount);
+  Count<<<1, 1>>>();
+  cudaDeviceSynchronize();
+  std::printf("done\n");
+}
+
 // Records, says so, and waits for a signal.
 void Wait() {
   float* device = NewArray(1);
@@ -113,6 +122,8 @@ int Run(const char* mode) {
     std::printf("%g\n", First(device));
   } else if (std::strcmp(mode, "instances") == 0) {
     Instances();
+  } else if (std::strcmp(mode, "hot") == 0) {
+    Hot(device);
   } else if (std::strcmp(mode, "exit") == 0) {
     Launch(device, 2);
     return 7;

@@ -88,7 +88,7 @@ class CaptureTest : public ::testing::Test {
     catalog.cuda_home = testing::CudaHome();
     catalog.host_code = false;
     catalog_ = *ProgramCatalog::Create(catalog, pool_.get());
-    ledger_ = *LaunchLedger::Create({true, "", 0, 1});
+    ledger_ = *LaunchLedger::Create({true, "", {}, 0, 1});
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     app_ = ends[0];
@@ -341,7 +341,7 @@ TEST_F(CaptureTest, AFailedKernelMakesNoUnit) {
 }
 
 TEST_F(CaptureTest, CountsLaunchesThatNobodyAskedAbout) {
-  ledger_ = *LaunchLedger::Create({true, "other", 0, 1});
+  ledger_ = *LaunchLedger::Create({true, "other", {}, 0, 1});
   options_.ledger = ledger_.get();
   Hello();
   EXPECT_EQ(AddKernel(kScale).wanted, 0u);

@@ -94,6 +94,26 @@ class RecordTest : public ::testing::Test {
 
 TemporaryDirectory* RecordTest::build_ = nullptr;
 
+TEST_F(RecordTest, RecordsTheKernelsThatTakeMostTime) {
+  options_.top = 1;
+  options_.count = 1;
+  const RecordedRun run = Run("./app hot");
+  EXPECT_EQ(run.result.ExitCode(), 0) << run.result.problem;
+  EXPECT_EQ(run.out, "done\n");  // once, though it ran twice
+  ASSERT_EQ(run.result.units.size(), 1u);
+  EXPECT_THAT(run.result.units[0], ::testing::StartsWith("Scale-"));
+  ASSERT_EQ(run.result.kernels.size(), 2u);
+  EXPECT_FALSE(run.result.kernels[1].matched);
+}
+
+TEST_F(RecordTest, ProfilingThatFindsNothingSaysSo) {
+  options_.top = 1;
+  const RecordedRun run =
+      testing::RunUnder(options_, build_->path(), "./app nothing");
+  EXPECT_THAT(std::string(run.status.message()),
+              HasSubstr("no kernel that may be recorded"));
+}
+
 TEST_F(RecordTest, AUnitHoldsWhatTheLaunchNeeds) {
   const RecordedRun run = Run("./app once");
   EXPECT_EQ(run.result.ExitCode(), 0) << run.result.problem;
