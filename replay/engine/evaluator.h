@@ -65,7 +65,7 @@ struct BaselineReport {
   v1::Tolerance tolerance;        // in force where none is declared
   absl::Duration median_time;
   std::vector<v1::RangeErrors>
-      ranges;  // of the first replay against the epilogue
+      ranges;             // of the first replay against the epilogue
   v1::CompileReply code;  // of the recorded IR; empty where nothing is remixed
   v1::LaunchConfig launch;
 };
