@@ -248,9 +248,10 @@ struct Decision {
 extern "C" __attribute__((visibility("hidden"))) void* reprise_real_dlsym;
 void* reprise_real_dlsym = nullptr;
 
-extern "C" __attribute__((visibility("hidden"), used)) reprise::driver::Decision
-reprise_decide_dlsym(void* handle, const char* symbol) {
-  using namespace reprise::driver;
+namespace reprise::driver {
+namespace {
+
+Decision Decide(void* handle, const char* symbol) {
   if (__atomic_load_n(&reprise_real_dlsym, __ATOMIC_ACQUIRE) == nullptr) {
     __atomic_store_n(&reprise_real_dlsym, reinterpret_cast<void*>(FindDlsym()),
                      __ATOMIC_RELEASE);
@@ -272,6 +273,14 @@ reprise_decide_dlsym(void* handle, const char* symbol) {
   if (found != RealDlsym(library, symbol)) return {found, 0};
   SetReal(hook, found);
   return {kHooks[hook].hook, 0};
+}
+
+}  // namespace
+}  // namespace reprise::driver
+
+extern "C" __attribute__((visibility("hidden"), used)) reprise::driver::Decision
+reprise_decide_dlsym(void* handle, const char* symbol) {
+  return reprise::driver::Decide(handle, symbol);
 }
 
 // void* dlsym(void* handle, const char* symbol)

@@ -30,7 +30,8 @@ bool Enabled();
 
 // Whether hooks do anything; connects on the first call.
 bool ConnectOnce();
-extern std::atomic<int> g_process_state;
+// Initialized before anything runs.
+extern std::atomic<int> g_process_state;  // NOLINT(bugprone-dynamic-*)
 enum ProcessState : int { kFresh, kConnected, kPassing };
 inline bool Active() {
   const int state = g_process_state.load(std::memory_order_acquire);

@@ -573,7 +573,7 @@ absl::Status UnitMemory::RefreshJobs(const v1::Tolerance& tolerance) {
   for (size_t i = 0; i < jobs_.size(); ++i) {
     const Check& check = checks_[i];
     if (check.kind == Check::kSlack) continue;
-    const v1::Tolerance& own = ToleranceOf(check.range, tolerance);
+    const v1::Tolerance own = ToleranceOf(check.range, tolerance);
     jobs_[i].absolute = own.absolute();
     jobs_[i].relative = own.relative();
     // A variable that the code does not have keeps what it had.

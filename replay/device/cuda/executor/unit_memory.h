@@ -148,8 +148,7 @@ class UnitMemory {
                          const CompareCounts& counts,
                          const v1::Tolerance& tolerance,
                          v1::CudaVerdict* verdict);
-  const v1::Tolerance& ToleranceOf(size_t range,
-                                   const v1::Tolerance& fallback) const {
+  v1::Tolerance ToleranceOf(size_t range, const v1::Tolerance& fallback) const {
     return ranges_[range].has_tolerance() ? ranges_[range].tolerance()
                                           : fallback;
   }
