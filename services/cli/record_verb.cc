@@ -120,6 +120,8 @@ absl::Status ChooseRecordingDevice(const CliContext& context,
                                    RecordOptions* options) {
   ASSIGN_OR_RETURN(const std::string device, context.DeviceKind());
   if (device == "cpu") return absl::OkStatus();
+  // Before the application runs for nothing.
+  RETURN_IF_ERROR(CudaDeviceCount().status());
   options->open_gpu = [](uint32_t ordinal) {
     CudaDeviceOptions cuda;
     cuda.ordinal = static_cast<int>(ordinal);
