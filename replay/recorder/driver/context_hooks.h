@@ -8,6 +8,7 @@
 #include "replay/recorder/driver/driver.h"
 #include "replay/recorder/driver/gate.h"
 #include "replay/recorder/driver/hooks.h"
+#include "replay/recorder/driver/image_copy.h"
 #include "replay/recorder/driver/modules.h"
 #include "replay/recorder/driver/process.h"
 #include "replay/recorder/driver/profile.h"
@@ -24,6 +25,7 @@ CUresult CUDAAPI Init(unsigned int flags) {
 inline void ForgetEverythingOf(CUcontext context) {
   ForgetTimings(context);
   ForgetContextModules(context);
+  ForgetStaging(context);
   ForgetContextMemory(context);
   ForgetContext(context);
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -54,11 +55,45 @@ CUresult CopyHost(uint64_t from, uint64_t bytes, char* to) {
   return CUDA_SUCCESS;
 }
 
+// Pinned memory, taken once: taking it costs more than a small recording.
+struct Staging {
+  char* buffer = nullptr;
+  uint64_t bytes = 0;
+  CUcontext owner = nullptr;
+};
+constexpr int kStagingBuffers = 4;
+Staging g_staging[kStagingBuffers];  // of the recording that is going on
+
+CUresult StagingBuffer(int index, uint64_t bytes, char** buffer) {
+  Staging& staging = g_staging[index];
+  if (staging.bytes < bytes) {
+    if (staging.buffer != nullptr)
+      CUDA_CALL(cuMemFreeHost, static_cast<void*>(staging.buffer));
+    staging = {};
+    void* memory = nullptr;
+    const CUresult result =
+        CUDA_CALL(cuMemHostAlloc, &memory, static_cast<size_t>(bytes),
+                  CU_MEMHOSTALLOC_PORTABLE);
+    if (result != CUDA_SUCCESS) return result;
+    staging = {static_cast<char*>(memory), bytes, nullptr};
+    CUDA_CALL(cuCtxGetCurrent, &staging.owner);
+  }
+  *buffer = staging.buffer;
+  return CUDA_SUCCESS;
+}
+
+// Makes room for a run of the image at once, which costs less than a fault for
+// each page. Nothing is lost where the system does not know this.
+void Populate(char* at, uint64_t bytes) {
+  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE
+  madvise(at, bytes, kPopulateWrite);
+}
+
 int WorkerCount(int most) {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
   if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0) return 1;
-  const int count = CPU_COUNT(&cpus) / 2;
+  const int count = CPU_COUNT(&cpus) - 1;
   if (count < 1) return 1;
   return count < most ? count : most;
 }
@@ -85,6 +120,7 @@ struct ImageCopy::Worker {
 
 CUresult ImageCopy::Open(const standin::Array<wire::LiveRange>& ranges,
                          uint64_t image_bytes) {
+  static_assert(kStagingBuffers == kBuffers);
   ranges_ = &ranges;
   image_bytes_ = image_bytes;
   chunks_ = (image_bytes_ + kBufferBytes - 1) / kBufferBytes;
@@ -93,12 +129,8 @@ CUresult ImageCopy::Open(const standin::Array<wire::LiveRange>& ranges,
   const uint64_t buffer_bytes =
       Larger(kMinBufferBytes, Smaller(image_bytes_, kBufferBytes));
   for (uint64_t i = 0; i < Smaller(chunks_, kBuffers); ++i) {
-    void* buffer = nullptr;
-    result =
-        CUDA_CALL(cuMemHostAlloc, &buffer, static_cast<size_t>(buffer_bytes),
-                  CU_MEMHOSTALLOC_PORTABLE);
+    result = StagingBuffer(static_cast<int>(i), buffer_bytes, &buffers_[i]);
     if (result != CUDA_SUCCESS) return result;
-    buffers_[i] = static_cast<char*>(buffer);
     result = CUDA_CALL(cuEventCreate, &events_[i], CU_EVENT_DISABLE_TIMING);
     if (result != CUDA_SUCCESS) return result;
   }
@@ -108,9 +140,6 @@ CUresult ImageCopy::Open(const standin::Array<wire::LiveRange>& ranges,
 ImageCopy::~ImageCopy() {
   for (CUevent event : events_)
     if (event != nullptr) CUDA_CALL(cuEventDestroy_v2, event);
-  for (char* buffer : buffers_) {
-    if (buffer != nullptr) CUDA_CALL(cuMemFreeHost, static_cast<void*>(buffer));
-  }
   if (stream_ != nullptr) CUDA_CALL(cuStreamDestroy_v2, stream_);
 }
 
@@ -155,28 +184,48 @@ CUresult ImageCopy::Issue(uint64_t chunk) {
 
 void ImageCopy::Process(Pass* pass, uint64_t chunk, uint64_t slice,
                         uint64_t slices) {
-  const uint64_t base = chunk * kBufferBytes;
   const uint64_t bytes = ChunkBytes(chunk);
   const uint64_t step =
       RoundUp((bytes + slices - 1) / slices, wire::kBlockBytes);
-  const uint64_t end = Smaller(bytes, (slice + 1) * step);
-  const char* buffer = buffers_[chunk % kBuffers];
-  for (uint64_t at = slice * step; at < end; at += wire::kBlockBytes) {
-    const uint64_t size = Smaller(wire::kBlockBytes, end - at);
-    if (pass->bits == nullptr) {
-      // The image's pages of zeros need no memory.
-      for (uint64_t page = 0; page < size; page += kImageAlignment) {
-        if (!IsZero(buffer + at + page, kImageAlignment))
-          memcpy(pass->to + base + at + page, buffer + at + page,
-                 kImageAlignment);
-      }
-    } else if (memcmp(buffer + at, pass->image + base + at, size) != 0) {
-      memcpy(pass->to + base + at, buffer + at, size);
-      const uint64_t block = (base + at) / wire::kBlockBytes;
-      __atomic_fetch_or(&pass->bits[block / 8],
-                        static_cast<unsigned char>(1u << (block % 8)),
-                        __ATOMIC_RELAXED);
+  const uint64_t begin = slice * step;
+  const uint64_t end = Smaller(bytes, begin + step);
+  if (begin >= end) return;
+  const uint64_t base = chunk * kBufferBytes + begin;
+  const char* buffer = buffers_[chunk % kBuffers] + begin;
+  if (pass->bits == nullptr)
+    Fill(pass->to + base, buffer, end - begin);
+  else
+    FillChanged(pass, base, buffer, end - begin);
+}
+
+// Copies all blocks but those of zeros, which need no memory in the image.
+void ImageCopy::Fill(char* to, const char* from, uint64_t bytes) {
+  for (uint64_t at = 0; at < bytes;) {
+    uint64_t run = 0;
+    while (at + run < bytes) {
+      const uint64_t block = Smaller(wire::kBlockBytes, bytes - at - run);
+      if (IsZero(from + at + run, block)) break;
+      run += block;
     }
+    if (run > 0) {
+      Populate(to + at, run);
+      memcpy(to + at, from + at, run);
+    }
+    at += run + wire::kBlockBytes;
+  }
+}
+
+void ImageCopy::FillChanged(Pass* pass, uint64_t base, const char* from,
+                            uint64_t bytes) {
+  for (uint64_t at = 0; at < bytes; at += wire::kBlockBytes) {
+    const uint64_t size = Smaller(wire::kBlockBytes, bytes - at);
+    if (memcmp(from + at, pass->image + base + at, size) == 0) continue;
+    Populate(pass->to + base + at, size);
+    memcpy(pass->to + base + at, from + at, size);
+    const uint64_t block = (base + at) / wire::kBlockBytes;
+    __atomic_fetch_or(&pass->bits[block / 8],
+                      static_cast<unsigned char>(1u << (block % 8)),
+                      __ATOMIC_RELAXED);
   }
 }
 
@@ -259,7 +308,7 @@ CUresult ImageCopy::CopyAll(char* image) {
 }
 
 void ImageCopy::Leak() {
-  for (char*& buffer : buffers_) buffer = nullptr;
+  for (Staging& staging : g_staging) staging = {};
   for (CUevent& event : events_) event = nullptr;
   stream_ = nullptr;
 }
@@ -278,6 +327,11 @@ CUresult ImageCopy::CopyChanged(const char* image, char* changed,
   pass.to = changed;
   pass.bits = bits;
   return Run(&pass);
+}
+
+void ForgetStaging(CUcontext context) {
+  for (Staging& staging : g_staging)
+    if (staging.owner == context) staging = {};
 }
 
 }  // namespace reprise::driver

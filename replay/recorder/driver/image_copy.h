@@ -19,9 +19,9 @@ class ImageCopy {
   ImageCopy(const ImageCopy&) = delete;
   ImageCopy& operator=(const ImageCopy&) = delete;
 
-  // Takes staging memory and a stream of the current context. The ranges are in
-  // the order of the image and must outlive this. After an error nothing else
-  // may be called.
+  // Takes a stream of the current context, and staging memory, which stays for
+  // the next recording. The ranges are in the order of the image and must
+  // outlive this. After an error nothing else may be called.
   CUresult Open(const standin::Array<driver_wire::LiveRange>& ranges,
                 uint64_t image_bytes);
 
@@ -41,7 +41,7 @@ class ImageCopy {
   static constexpr int kBuffers = 4;
   static constexpr uint64_t kBufferBytes = 32 << 20;
   static constexpr uint64_t kMinBufferBytes = 4 << 20;
-  static constexpr int kMaxWorkers = 8;
+  static constexpr int kMaxWorkers = 16;
 
   struct Worker;
   struct Pass;
@@ -52,18 +52,25 @@ class ImageCopy {
                      uint64_t bytes, char* to);
   uint64_t ChunkBytes(uint64_t chunk) const;
   void Process(Pass* pass, uint64_t chunk, uint64_t slice, uint64_t slices);
+  static void Fill(char* to, const char* from, uint64_t bytes);
+  static void FillChanged(Pass* pass, uint64_t base, const char* from,
+                          uint64_t bytes);
   static void* RunWorker(void* worker);
 
   const standin::Array<driver_wire::LiveRange>* ranges_ = nullptr;
   uint64_t image_bytes_ = 0;
   uint64_t chunks_ = 0;
-  char* buffers_[kBuffers] = {};
+  char* buffers_[kBuffers] = {};  // of the staging memory
   CUevent events_[kBuffers] = {};
   CUstream stream_ = nullptr;
   // Where the next chunk begins.
   size_t next_range_ = 0;
   uint64_t next_range_offset_ = 0;  // of next_range_ in the image
 };
+
+// The context is gone, and staging memory with it where it came from there.
+// Requires that nothing is being recorded.
+void ForgetStaging(CUcontext context);
 
 }  // namespace reprise::driver
 

@@ -238,8 +238,8 @@ bool Recording::AskForImage() {
 }
 
 bool Recording::FillPrologue() {
-  const int64_t begin = standin::MonotonicNs();
   CUresult result = copy_.Open(ranges_, image_bytes_);
+  const int64_t begin = standin::MonotonicNs();
   if (result == CUDA_SUCCESS) result = copy_.CopyAll(image_);
   if (result != CUDA_SUCCESS)
     return Abandon("the memory cannot be copied", result);
