@@ -23,12 +23,20 @@ struct FakeKernel : LoadedKernel {
 // Counts what the engine does and answers as the code says.
 class FakeResident : public ResidentUnit {
  public:
-  explicit FakeResident(std::vector<std::string>* log) : log_(log) {}
+  FakeResident(std::vector<std::string>* log, std::string application)
+      : log_(log), application_(std::move(application)) {}
 
   absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(
       const v1::CompileReply& code, const std::string&) override {
     auto kernel = std::make_unique<FakeKernel>();
     kernel->code = code.code();
+    return kernel;
+  }
+  absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadApplicationKernel()
+      override {
+    if (application_.empty()) return ResidentUnit::LoadApplicationKernel();
+    auto kernel = std::make_unique<FakeKernel>();
+    kernel->code = application_;
     return kernel;
   }
   absl::Status Restore() override {
@@ -95,6 +103,7 @@ class FakeResident : public ResidentUnit {
 
  private:
   std::vector<std::string>* log_;
+  const std::string application_;
   std::string last_;
   int launches_ = 0;
   int late_ = 0;
@@ -112,11 +121,12 @@ class FakeDevice : public Device {
   }
   absl::StatusOr<std::unique_ptr<ResidentUnit>> Load(
       const UnitReader&, const LoadOptions&) override {
-    auto resident = std::make_unique<FakeResident>(&log);
+    auto resident = std::make_unique<FakeResident>(&log, application);
     last = resident.get();
     return resident;
   }
   std::vector<std::string> log;
+  std::string application;  // machine code of its own; empty: not here
   FakeResident* last = nullptr;
 
  private:
@@ -294,6 +304,39 @@ TEST_F(EvaluatorTest, OtherDevicesOwnResultBecomesTheReference) {
   auto evaluator = Create();
   ASSERT_TRUE(evaluator.ok()) << evaluator.status();
   EXPECT_EQ(std::count(device_.log.begin(), device_.log.end(), "adopt"), 1);
+}
+
+TEST_F(EvaluatorTest, ApplicationsOwnCodeIsTheBaseline) {
+  device_.application = "time=200";
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  EXPECT_EQ((*evaluator)->baseline().kind, v1::BASELINE_KIND_APPLICATION_CODE);
+  // The rebuilt IR is a variant like any other.
+  const v1::Outcome outcome = (*evaluator)->Evaluate(Code("time=100"));
+  EXPECT_EQ(outcome.kind(), v1::OUTCOME_KIND_OK) << outcome.diagnostics();
+  EXPECT_EQ(outcome.baseline(), v1::BASELINE_KIND_APPLICATION_CODE);
+  EXPECT_NEAR(outcome.speedup().ratio(), 2.0, 0.05);
+}
+
+TEST_F(EvaluatorTest, IrThatMissesWhatTheApplicationComputesIsNotRemixed) {
+  device_.application = "time=200";
+  pool_.baseline = "wrong";
+  EXPECT_TRUE(absl::IsFailedPrecondition(Create().status()));
+  EXPECT_THAT(std::string(Create().status().message()),
+              HasSubstr("cannot be remixed"));
+  // It replays all the same.
+  options_.remix = false;
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  EXPECT_EQ((*evaluator)->Evaluate(Code("time=50")).kind(),
+            v1::OUTCOME_KIND_COMPILE_ERROR);
+}
+
+TEST_F(EvaluatorTest, MachineCodeOnlyUnitReplays) {
+  device_.application = "time=200";
+  options_.remix = false;
+  manifest_.clear_translation_units();
+  EXPECT_TRUE(Create().ok());
 }
 
 TEST_F(EvaluatorTest, MachineCodeOnlyUnitCannotBeRemixed) {
