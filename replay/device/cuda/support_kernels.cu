@@ -84,6 +84,18 @@ extern "C" __global__ void __launch_bounds__(kSupportBlock, 4)
   CompareBody(tiles, count, jobs, counts, blockDim.x, Here());
 }
 
+__device__ uint64_t Nanoseconds() {
+  uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+extern "C" __global__ void reprise_delay(uint64_t nanoseconds) {
+  const uint64_t start = Nanoseconds();
+  while (Nanoseconds() - start < nanoseconds) {
+  }
+}
+
 extern "C" __global__ void reprise_store_words(const Word* words,
                                                uint64_t count) {
   StoreWordsBody(words, count, Here());

@@ -25,6 +25,9 @@ inline constexpr char kStoreWordsKernel[] = "reprise_store_words";
 // bytes past the end count as 0.
 inline constexpr char kPlaneBitsKernel[] = "reprise_plane_bits";
 
+// (uint64_t nanoseconds): one thread that waits.
+inline constexpr char kDelayKernel[] = "reprise_delay";
+
 inline constexpr uint32_t kSupportBlock = 256;  // threads per block
 
 struct CopyTile {

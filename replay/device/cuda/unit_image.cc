@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "replay/base/file_util.h"
 #include "replay/base/status_macros.h"
+#include "replay/device/cpu/resident/parallel.h"
 #include "replay/unit/blob.h"
 
 namespace reprise::cuda {
@@ -155,13 +157,19 @@ absl::Status UnitImage::ReadContents(const UnitReader& unit) {
   for (int i = 0; i < request_.ranges_size(); ++i) {
     const v1::MemoryRange& stored = unit.manifest().memory(i);
     const v1::CudaUnitRange& range = request_.ranges(i);
-    RETURN_IF_ERROR(unit.chunks().GetInto(stored.prologue(),
-                                          bytes_ + range.prologue_offset()));
+    // Chunks of zeros stay holes in the file.
+    const auto is_stored = [](const v1::Blob& blob, size_t chunk) {
+      return !blob.chunks(static_cast<int>(chunk)).sha256().empty();
+    };
+    RETURN_IF_ERROR(unit.chunks().GetInto(
+        stored.prologue(), bytes_ + range.prologue_offset(),
+        [&](size_t chunk) { return is_stored(stored.prologue(), chunk); }));
     if (!stored.has_epilogue()) continue;
     RETURN_IF_ERROR(unit.chunks().GetInto(
         stored.epilogue(), bytes_ + range.reference_offset(),
-        [&range](size_t chunk) {
-          return HasChunk(range.reference_chunks(), chunk);
+        [&](size_t chunk) {
+          return HasChunk(range.reference_chunks(), chunk) &&
+                 is_stored(stored.epilogue(), chunk);
         }));
   }
   return absl::OkStatus();
@@ -173,47 +181,74 @@ void UnitImage::FindAddressWords() {
     if (!request_.ranges(i).symbol().empty()) variables.push_back(i);
   }
   if (variables.empty()) return;
-  // One test throws out nearly every word.
-  const uint64_t low = request_.ranges(variables.front()).address();
-  const uint64_t high = request_.ranges(variables.back()).address() +
-                        request_.ranges(variables.back()).bytes();
-  const auto scan = [&](int i, uint64_t begin, uint64_t end, bool reference,
-                        bool in_prologue, bool in_reference) {
-    const v1::CudaUnitRange& range = request_.ranges(i);
-    const char* bytes = bytes_ + (reference ? range.reference_offset()
-                                            : range.prologue_offset());
-    for (uint64_t at = begin; at + 8 <= end; at += 8) {
-      uint64_t word;
-      std::memcpy(&word, bytes + at, sizeof(word));
-      if (word < low || word >= high) continue;
-      for (const int target : variables) {
-        const v1::CudaUnitRange& variable = request_.ranges(target);
-        if (word < variable.address() ||
-            word >= variable.address() + variable.bytes())
-          continue;
-        v1::CudaAddressWord* found = request_.add_address_words();
-        found->set_range(static_cast<uint32_t>(i));
-        found->set_offset(at);
-        found->set_target_range(static_cast<uint32_t>(target));
-        found->set_target_offset(word - variable.address());
-        found->set_in_prologue(in_prologue);
-        found->set_in_reference(in_reference);
-      }
-    }
-  };
+  std::mutex mutex;
+  std::vector<v1::CudaAddressWord> found;
   for (int i = 0; i < request_.ranges_size(); ++i) {
     const v1::CudaUnitRange& range = request_.ranges(i);
-    // Words at addresses that are multiples of 8.
-    const uint64_t first = (8 - range.address() % 8) % 8;
-    for (uint64_t at = 0; at < range.bytes(); at += kChunkBytes) {
-      const uint64_t end = std::min(at + kChunkBytes, range.bytes());
-      const size_t chunk = at / kChunkBytes;
-      const bool stored = chunk / 8 < range.reference_chunks().size() &&
-                          HasChunk(range.reference_chunks(), chunk);
-      scan(i, at + first, end, false, true, !stored);
-      if (stored) scan(i, at + first, end, true, false, true);
-    }
+    cpu::ParallelFor(range.bytes(), [&](uint64_t begin, uint64_t end) {
+      std::vector<v1::CudaAddressWord> here;
+      ScanRange(i, variables, begin, end, &here);
+      const std::lock_guard<std::mutex> lock(mutex);
+      found.insert(found.end(), here.begin(), here.end());
+    });
   }
+  for (v1::CudaAddressWord& word : found)
+    *request_.add_address_words() = std::move(word);
+}
+
+// Words at addresses that are multiples of 8, in the prologue and where the
+// reference has bytes of its own in that too.
+void UnitImage::ScanRange(int i, const std::vector<int>& variables,
+                          uint64_t begin, uint64_t end,
+                          std::vector<v1::CudaAddressWord>* found) const {
+  const v1::CudaUnitRange& range = request_.ranges(i);
+  const uint64_t skew = range.address() % 8;
+  const auto scan = [&](uint64_t from, uint64_t to, bool reference,
+                        bool in_prologue, bool in_reference) {
+    const char* bytes = bytes_ + (reference ? range.reference_offset()
+                                            : range.prologue_offset());
+    for (uint64_t at = from + (8 - (from + skew) % 8) % 8;
+         at + 8 <= range.bytes() && at < to; at += 8) {
+      uint64_t value;
+      std::memcpy(&value, bytes + at, sizeof(value));
+      const int target = VariableAt(variables, value);
+      if (target < 0) continue;
+      v1::CudaAddressWord word;
+      word.set_range(static_cast<uint32_t>(i));
+      word.set_offset(at);
+      word.set_target_range(static_cast<uint32_t>(target));
+      word.set_target_offset(value - request_.ranges(target).address());
+      word.set_in_prologue(in_prologue);
+      word.set_in_reference(in_reference);
+      found->push_back(std::move(word));
+    }
+  };
+  for (uint64_t at = begin; at < end;) {
+    const uint64_t chunk = at / kChunkBytes;
+    const uint64_t next = std::min((chunk + 1) * kChunkBytes, end);
+    const bool stored = chunk / 8 < range.reference_chunks().size() &&
+                        HasChunk(range.reference_chunks(), chunk);
+    scan(at, next, false, true, !stored);
+    if (stored) scan(at, next, true, false, true);
+    at = next;
+  }
+}
+
+// Which of the variables holds this address; -1: none.
+int UnitImage::VariableAt(const std::vector<int>& variables,
+                          uint64_t address) const {
+  // Ascending; one test throws out nearly every word.
+  const v1::CudaUnitRange& last = request_.ranges(variables.back());
+  if (address < request_.ranges(variables.front()).address() ||
+      address >= last.address() + last.bytes())
+    return -1;
+  for (const int i : variables) {
+    const v1::CudaUnitRange& variable = request_.ranges(i);
+    if (address >= variable.address() &&
+        address < variable.address() + variable.bytes())
+      return i;
+  }
+  return -1;
 }
 
 }  // namespace reprise::cuda

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -34,6 +35,9 @@ class UnitImage {
   absl::Status Allocate();
   absl::Status ReadContents(const UnitReader& unit);
   void FindAddressWords();
+  void ScanRange(int i, const std::vector<int>& variables, uint64_t begin,
+                 uint64_t end, std::vector<v1::CudaAddressWord>* found) const;
+  int VariableAt(const std::vector<int>& variables, uint64_t address) const;
 
   v1::LoadCudaUnitRequest request_;
   int fd_ = -1;

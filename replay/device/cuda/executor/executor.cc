@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "replay/base/file_util.h"
 #include "replay/base/status_macros.h"
@@ -100,14 +101,14 @@ absl::Status Executor::LoadUnit(const v1::LoadCudaUnitRequest& request) {
   void* bytes = mmap(nullptr, request.image_bytes(), PROT_READ | PROT_WRITE,
                      MAP_SHARED, fd, 0);
   const int error = errno;
-  close(fd);
+  auto close_fd = absl::MakeCleanup([fd] { close(fd); });
   if (bytes == MAP_FAILED)
     return ErrnoToStatus(error, "cannot map the unit's image");
   unit.image->bytes = static_cast<char*>(bytes);
   unit.image->size = request.image_bytes();
   RETURN_IF_ERROR(DeactivateOthers(request.unit()));
   ASSIGN_OR_RETURN(unit.memory,
-                   UnitMemory::Create(*gpu_, request, unit.image->bytes));
+                   UnitMemory::Create(*gpu_, request, unit.image->bytes, fd));
   units_[request.unit()] = std::move(unit);
   return absl::OkStatus();
 }
@@ -170,14 +171,13 @@ absl::Status Executor::RunKernel(const v1::LaunchCudaRequest& request,
     RETURN_IF_ERROR(memory.Hide());
     RETURN_IF_ERROR(module.HideKept());
   }
-  if (!request.keep_l2()) RETURN_IF_ERROR(gpu_->FlushL2());
-  RETURN_IF_ERROR(gpu_->Synchronize());
   output_->Take();
   memory.NoteLaunch();
   watchdog_.Arm(request.timeout_ms());
   ASSIGN_OR_RETURN(const LaunchResult result,
                    RunLaunch(*gpu_, module.kernel(), request.launch(),
-                             RelocatedArguments(memory, request.arguments())));
+                             RelocatedArguments(memory, request.arguments()),
+                             !request.keep_l2()));
   watchdog_.Disarm();
   reply->set_context_lost(result.context_lost);
   v1::LaunchReply* launch = reply->mutable_launch();

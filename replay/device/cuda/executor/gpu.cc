@@ -12,6 +12,8 @@ namespace {
 
 // Enough blocks for every multiprocessor to be full of support threads.
 constexpr uint64_t kBlocksPerMultiprocessor = 8;
+// More than the host takes to record an event and submit a launch.
+constexpr uint64_t kDelayNs = 30000;
 constexpr uint64_t kStagingBytes = 32 << 20;
 // Less is not worth a pinned buffer.
 constexpr uint64_t kWorthStaging = 4 << 20;
@@ -98,7 +100,8 @@ absl::Status Gpu::LoadSupportKernels() {
       {&poison_, kPoisonKernel},
       {&compare_, kCompareKernel},
       {&store_words_, kStoreWordsKernel},
-      {&plane_bits_, kPlaneBitsKernel}};
+      {&plane_bits_, kPlaneBitsKernel},
+      {&delay_, kDelayKernel}};
   for (const auto& [function, name] : kernels)
     CUDA_RETURN_IF_ERROR(*driver_, ModuleGetFunction,
                          (function, support_, name));
@@ -210,6 +213,18 @@ absl::Status Gpu::PlaneBits(uint64_t plane, uint64_t bytes, uint64_t bits) {
 }
 
 absl::Status Gpu::FlushL2() { return Fill(flush_, 0, flush_bytes_); }
+
+absl::Status Gpu::Delay() {
+  uint64_t nanoseconds = kDelayNs;
+  void* arguments[] = {&nanoseconds};
+  CUlaunchConfig config = {};
+  config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+  config.hStream = stream_;
+  CUDA_RETURN_IF_ERROR(*driver_, LaunchKernelEx,
+                       (&config, delay_, arguments, nullptr));
+  return absl::OkStatus();
+}
 
 absl::Status Gpu::RecordStart() {
   CUDA_RETURN_IF_ERROR(*driver_, EventRecord, (start_, stream_));

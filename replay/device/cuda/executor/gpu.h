@@ -55,6 +55,9 @@ class Gpu {
 
   // Fills the L2 cache with other bytes.
   absl::Status FlushL2();
+  // Keeps the device busy while the host submits what comes next, so that
+  // nothing waits for the host between them.
+  absl::Status Delay();
 
   // Events around a launch. Elapsed waits for the second.
   absl::Status RecordStart();
@@ -78,7 +81,7 @@ class Gpu {
   CUevent start_ = nullptr, stop_ = nullptr;
   CUmodule support_ = nullptr;
   CUfunction copy_ = nullptr, poison_ = nullptr, compare_ = nullptr,
-             store_words_ = nullptr, plane_bits_ = nullptr;
+             store_words_ = nullptr, plane_bits_ = nullptr, delay_ = nullptr;
   uint64_t flush_ = 0, flush_bytes_ = 0;
   // Of UploadMany, made when first needed.
   struct Staging {

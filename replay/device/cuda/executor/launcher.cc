@@ -96,11 +96,13 @@ CUresult Submit(Gpu& gpu, CUfunction kernel, const v1::LaunchConfig& launch,
 
 absl::StatusOr<LaunchResult> RunLaunch(Gpu& gpu, CUfunction kernel,
                                        const v1::LaunchConfig& launch,
-                                       std::string arguments) {
+                                       std::string arguments, bool flush_l2) {
   const Driver& d = gpu.driver();
   LaunchResult result;
   CUresult code = AllowWhatIsAsked(d, kernel, launch);
   if (code == CUDA_SUCCESS) {
+    if (flush_l2) RETURN_IF_ERROR(gpu.FlushL2());
+    RETURN_IF_ERROR(gpu.Delay());
     RETURN_IF_ERROR(gpu.RecordStart());
     code = Submit(gpu, kernel, launch, arguments);
   }

@@ -16,13 +16,14 @@ struct LaunchResult {
   bool context_lost = false;
 };
 
-// Runs the kernel between two events and waits for it. `arguments` is the whole
-// argument buffer. A refused launch is INVALID_LAUNCH; an error while it runs
-// DEVICE_FAULT, which ends the context. A Status is an error of the device
-// itself.
+// Runs the kernel between two events and waits for it. The device is kept busy
+// until the launch is submitted, so that the events hold no time of the host's.
+// `arguments` is the whole argument buffer. A refused launch is INVALID_LAUNCH;
+// an error while it runs DEVICE_FAULT, which ends the context. A Status is an
+// error of the device itself.
 absl::StatusOr<LaunchResult> RunLaunch(Gpu& gpu, CUfunction kernel,
                                        const v1::LaunchConfig& launch,
-                                       std::string arguments);
+                                       std::string arguments, bool flush_l2);
 
 }  // namespace reprise::cuda
 

@@ -39,6 +39,7 @@ absl::Status Module::Reload() {
   RETURN_IF_ERROR(LoadImage());
   constants_set = was_launched = false;
   may_be_dirty = true;
+  found_.clear();
   // A fresh module holds what it should.
   kept_.clear();
   return absl::OkStatus();
@@ -86,6 +87,13 @@ std::optional<Module::Variable> Module::AskDriver(
 }
 
 std::optional<Module::Variable> Module::FindVariable(
+    const std::string& symbol) const {
+  const auto known = found_.find(symbol);
+  if (known != found_.end()) return known->second;
+  return found_[symbol] = LookUp(symbol);
+}
+
+std::optional<Module::Variable> Module::LookUp(
     const std::string& symbol) const {
   if (const std::optional<Variable> named = AskDriver(symbol);
       named.has_value())

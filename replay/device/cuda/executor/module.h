@@ -8,6 +8,7 @@
 #define REPRISE_REPLAY_DEVICE_CUDA_EXECUTOR_MODULE_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -66,6 +67,7 @@ class Module {
   absl::Status FindKernel(const std::string& name);
   absl::Status KeepVariables();
   std::optional<Variable> AskDriver(const std::string& symbol) const;
+  std::optional<Variable> LookUp(const std::string& symbol) const;
 
   struct Kept {
     Variable variable;
@@ -76,6 +78,7 @@ class Module {
   const uint64_t unit_;
   const v1::LoadCudaModuleRequest request_;
   bool has_lost_variable_ = false;
+  mutable std::map<std::string, std::optional<Variable>> found_;
   CUmodule module_ = nullptr;
   CUfunction kernel_ = nullptr;
   std::vector<Kept> kept_;

@@ -1,5 +1,7 @@
 #include "replay/device/cuda/executor/unit_memory.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -53,7 +55,8 @@ double FromBits(uint64_t bits) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<UnitMemory>> UnitMemory::Create(
-    Gpu& gpu, const v1::LoadCudaUnitRequest& request, const char* image) {
+    Gpu& gpu, const v1::LoadCudaUnitRequest& request, const char* image,
+    int fd) {
   auto memory = std::unique_ptr<UnitMemory>(new UnitMemory(gpu));
   RETURN_IF_ERROR(memory->ReadRequest(request));
   memory->LayOutSegments();
@@ -61,7 +64,7 @@ absl::StatusOr<std::unique_ptr<UnitMemory>> UnitMemory::Create(
   RETURN_IF_ERROR(memory->Allocate());
   RETURN_IF_ERROR(memory->BuildTables());
   RETURN_IF_ERROR(
-      memory->FillFromImage(image, request.reference_chunk_bytes()));
+      memory->FillFromImage(image, fd, request.reference_chunk_bytes()));
   return memory;
 }
 
@@ -305,10 +308,27 @@ absl::Status UnitMemory::BuildTables() {
 
 // --- Contents
 
+// Holes of the file are zeros, and read no memory.
+absl::Status UnitMemory::UploadPiece(uint64_t to, const char* image, int fd,
+                                     uint64_t offset, uint64_t bytes) {
+  const uint64_t end = offset + bytes;
+  for (uint64_t at = offset; at < end;) {
+    const off_t found = lseek(fd, static_cast<off_t>(at), SEEK_DATA);
+    const uint64_t data =
+        found < 0 ? end : std::min(end, static_cast<uint64_t>(found));
+    RETURN_IF_ERROR(gpu_.Fill(to + (at - offset), 0, data - at));
+    if (data == end) break;
+    const off_t hole = lseek(fd, static_cast<off_t>(data), SEEK_HOLE);
+    at = hole < 0 ? end : std::min(end, static_cast<uint64_t>(hole));
+    RETURN_IF_ERROR(
+        gpu_.UploadMany(to + (data - offset), image + data, at - data));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status UnitMemory::UploadReference(size_t range, const char* image,
-                                         uint64_t chunk_bytes) {
+                                         int fd, uint64_t chunk_bytes) {
   const v1::CudaUnitRange& info = ranges_[range];
-  const char* bytes = image + info.reference_offset();
   IntervalSet present;
   for (uint64_t at = 0; at < info.bytes(); at += chunk_bytes) {
     if (HasChunk(info.reference_chunks(), at / chunk_bytes))
@@ -316,14 +336,14 @@ absl::Status UnitMemory::UploadReference(size_t range, const char* image,
   }
   const IntervalSet pieces = present.Intersect(states_[range].spans);
   for (const Interval& piece : pieces.intervals()) {
-    RETURN_IF_ERROR(gpu_.UploadMany(reference() + ShadowOf(range, piece.begin),
-                                    bytes + piece.begin,
-                                    piece.end - piece.begin));
+    RETURN_IF_ERROR(UploadPiece(
+        reference() + ShadowOf(range, piece.begin), image, fd,
+        info.reference_offset() + piece.begin, piece.end - piece.begin));
   }
   return absl::OkStatus();
 }
 
-absl::Status UnitMemory::FillFromImage(const char* image,
+absl::Status UnitMemory::FillFromImage(const char* image, int fd,
                                        uint64_t chunk_bytes) {
   RETURN_IF_ERROR(MapSegments(/*all_writable=*/true));
   for (const Segment& segment : segments_)
@@ -331,8 +351,8 @@ absl::Status UnitMemory::FillFromImage(const char* image,
   for (size_t i = 0; i < ranges_.size(); ++i) {
     const uint64_t to = states_[i].is_variable ? golden() + states_[i].shadow
                                                : ranges_[i].address();
-    RETURN_IF_ERROR(gpu_.UploadMany(to, image + ranges_[i].prologue_offset(),
-                                    ranges_[i].bytes()));
+    RETURN_IF_ERROR(UploadPiece(to, image, fd, ranges_[i].prologue_offset(),
+                                ranges_[i].bytes()));
   }
   for (const Segment& segment : segments_) {
     if (!segment.writable) continue;
@@ -341,7 +361,7 @@ absl::Status UnitMemory::FillFromImage(const char* image,
   }
   RETURN_IF_ERROR(gpu_.Copy(reference(), golden(), shadow_bytes_));
   for (size_t i = 0; i < ranges_.size(); ++i)
-    RETURN_IF_ERROR(UploadReference(i, image, chunk_bytes));
+    RETURN_IF_ERROR(UploadReference(i, image, fd, chunk_bytes));
   RETURN_IF_ERROR(gpu_.Synchronize());
   RETURN_IF_ERROR(UnmapSegments());
   RETURN_IF_ERROR(MapSegments(/*all_writable=*/false));

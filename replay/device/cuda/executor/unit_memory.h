@@ -42,11 +42,12 @@ namespace reprise::cuda {
 
 class UnitMemory {
  public:
-  // `image` is the mapped image file, needed during the call only. Active
-  // afterwards; no other unit may be active. RESOURCE_EXHAUSTED,
-  // FAILED_PRECONDITION as Map and ReserveAt say.
+  // `image` is the image file and `fd` what it is mapped from, needed during
+  // the call only. Active afterwards; no other unit may be active.
+  // RESOURCE_EXHAUSTED, FAILED_PRECONDITION as Map and ReserveAt say.
   static absl::StatusOr<std::unique_ptr<UnitMemory>> Create(
-      Gpu& gpu, const v1::LoadCudaUnitRequest& request, const char* image);
+      Gpu& gpu, const v1::LoadCudaUnitRequest& request, const char* image,
+      int fd);
   ~UnitMemory();
   UnitMemory(const UnitMemory&) = delete;
   UnitMemory& operator=(const UnitMemory&) = delete;
@@ -128,8 +129,10 @@ class UnitMemory {
   void AddRangeTiles(size_t range);
   void AddChecks();
   void AddRangeCheck(size_t range, const Interval& span);
-  absl::Status FillFromImage(const char* image, uint64_t chunk_bytes);
-  absl::Status UploadReference(size_t range, const char* image,
+  absl::Status FillFromImage(const char* image, int fd, uint64_t chunk_bytes);
+  absl::Status UploadPiece(uint64_t to, const char* image, int fd,
+                           uint64_t offset, uint64_t bytes);
+  absl::Status UploadReference(size_t range, const char* image, int fd,
                                uint64_t chunk_bytes);
   absl::Status MapSegments(bool all_writable);
   absl::Status UnmapSegments();

@@ -463,7 +463,7 @@ EXPORT CUresult cuModuleLoadData(CUmodule* module, const void* image) {
     else if (std::strstr(text, kCompareKernel) == nullptr)
       return CUDA_ERROR_INVALID_IMAGE;
     for (const char* name : {kCopyKernel, kPoisonKernel, kCompareKernel,
-                             kStoreWordsKernel, kPlaneBitsKernel})
+                             kStoreWordsKernel, kPlaneBitsKernel, kDelayKernel})
       AddFunction(loaded.get(), name);
     *module = loaded.release();
     return CUDA_SUCCESS;
