@@ -3,6 +3,12 @@
 #include <unistd.h>
 
 namespace reprise::cuda {
+namespace {
+
+// What a clock can hold with ease; more is no limit.
+constexpr double kLongestMs = 1e12;
+
+}  // namespace
 
 Watchdog::Watchdog() : thread_([this] { Watch(); }) {}
 
@@ -16,7 +22,7 @@ Watchdog::~Watchdog() {
 }
 
 void Watchdog::Arm(double milliseconds) {
-  if (milliseconds <= 0) return;
+  if (milliseconds <= 0 || milliseconds > kLongestMs) return;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     deadline_ = Clock::now() +
