@@ -1,10 +1,35 @@
 #include "replay/engine/compile_input.h"
 
+#include <cstdlib>
+
 #include "absl/strings/str_cat.h"
 #include "replay/base/sha256.h"
 #include "replay/base/status_macros.h"
 
 namespace reprise {
+namespace {
+
+// 90 of "sm_90a"; 0 where it is no such name.
+int ArchitectureNumber(const std::string& architecture) {
+  return architecture.rfind("sm_", 0) == 0 ? std::atoi(architecture.c_str() + 3)
+                                           : 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const v1::CompileInput>> LoadCompileInput(
+    const UnitReader& unit, const Device& device) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const v1::CompileInput> input,
+                   LoadCompileInput(unit));
+  const int recorded = ArchitectureNumber(input->architecture());
+  const int present = ArchitectureNumber(device.facts().architecture);
+  if (recorded == 0 || present / 10 <= recorded / 10) return input;
+  auto adapted = std::make_shared<v1::CompileInput>(*input);
+  adapted->set_architecture(device.facts().architecture);
+  adapted->set_key(
+      absl::StrCat(input->key(), "-", device.facts().architecture));
+  return std::shared_ptr<const v1::CompileInput>(std::move(adapted));
+}
 
 absl::StatusOr<std::shared_ptr<const v1::CompileInput>> LoadCompileInput(
     const UnitReader& unit) {

@@ -176,7 +176,7 @@ absl::Status Evaluator::ChooseBaseline() {
 }
 
 absl::Status Evaluator::BuildRecordedIr() {
-  ASSIGN_OR_RETURN(input_, LoadCompileInput(unit_));
+  ASSIGN_OR_RETURN(input_, LoadCompileInput(unit_, device_));
   ASSIGN_OR_RETURN(baseline_.code, Compile(v1::Variant()));
   if (baseline_.code.kind() == v1::OUTCOME_KIND_OK) return absl::OkStatus();
   return absl::FailedPreconditionError(

@@ -130,7 +130,7 @@ absl::StatusOr<PerturbedVerdict> VerifyOnPerturbedInputs(
   if (absl::IsNotFound(perturbed.status())) return verdict;
   if (!perturbed.ok()) return perturbed.status();
   verdict.applicable = true;
-  ASSIGN_OR_RETURN(const auto input, LoadCompileInput(unit));
+  ASSIGN_OR_RETURN(const auto input, LoadCompileInput(unit, device));
   ASSIGN_OR_RETURN(const v1::CompileReply code,
                    pool.Compile(input, variant, device.compile_target()));
   ASSIGN_OR_RETURN(const std::unique_ptr<ResidentUnit> resident,

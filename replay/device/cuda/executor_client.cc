@@ -125,6 +125,9 @@ class ClientImpl : public CudaExecutorClient {
   absl::StatusOr<Result> Exchange(v1::CudaExecutorRequest& request,
                                   absl::Duration timeout,
                                   v1::CudaExecutorReply* reply);
+  absl::StatusOr<Result> TryExchange(v1::CudaExecutorRequest& request,
+                                     absl::Duration timeout,
+                                     v1::CudaExecutorReply* reply);
   absl::StatusOr<v1::CudaExecutorReply> Serve(v1::CudaExecutorRequest& request);
   absl::StatusOr<Unit*> EnsureUnit(uint64_t id);
   absl::Status SendUnit(Unit& unit);
@@ -192,7 +195,16 @@ void ClientImpl::LoseChild(bool kill_first) {
   for (auto& [id, module] : modules_) module.loaded = false;
 }
 
+// A child that cannot be understood is replaced like one that died.
 absl::StatusOr<ClientImpl::Result> ClientImpl::Exchange(
+    v1::CudaExecutorRequest& request, absl::Duration timeout,
+    v1::CudaExecutorReply* reply) {
+  absl::StatusOr<Result> result = TryExchange(request, timeout, reply);
+  if (!result.ok() && child_ != nullptr) LoseChild(/*kill_first=*/true);
+  return result;
+}
+
+absl::StatusOr<ClientImpl::Result> ClientImpl::TryExchange(
     v1::CudaExecutorRequest& request, absl::Duration timeout,
     v1::CudaExecutorReply* reply) {
   request.set_sequence(++sequence_);

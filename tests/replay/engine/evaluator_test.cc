@@ -116,6 +116,7 @@ class FakeDevice : public Device {
     facts_.name = "fake";
   }
   const DeviceFacts& facts() const override { return facts_; }
+  void SetArchitecture(const std::string& name) { facts_.architecture = name; }
   v1::CompileTarget compile_target() const override {
     return v1::COMPILE_TARGET_CPU;
   }
@@ -137,8 +138,9 @@ class FakeDevice : public Device {
 class FakePool : public CompilePool {
  public:
   absl::StatusOr<v1::CompileReply> Compile(
-      const std::shared_ptr<const v1::CompileInput>&,
+      const std::shared_ptr<const v1::CompileInput>& input,
       const v1::Variant& variant, v1::CompileTarget) override {
+    architecture = input->architecture();
     v1::CompileReply reply;
     const std::string text =
         variant.pipeline().empty() ? baseline : variant.pipeline();
@@ -154,6 +156,7 @@ class FakePool : public CompilePool {
   }
   Statistics statistics() const override { return {}; }
   std::string baseline = "time=100";
+  std::string architecture;  // last built for
 };
 
 class EvaluatorTest : public testing::Test {
@@ -330,6 +333,21 @@ TEST_F(EvaluatorTest, IrThatMissesWhatTheApplicationComputesIsNotRemixed) {
   ASSERT_TRUE(evaluator.ok()) << evaluator.status();
   EXPECT_EQ((*evaluator)->Evaluate(Code("time=50")).kind(),
             v1::OUTCOME_KIND_COMPILE_ERROR);
+}
+
+TEST_F(EvaluatorTest, NewerGpuIsBuiltForItself) {
+  const struct {
+    const char *recorded, *device, *built;
+  } cases[] = {{"sm_80", "sm_90", "sm_90"},
+               {"sm_90a", "sm_90", "sm_90a"},
+               {"sm_86", "sm_89", "sm_86"},
+               {"sm_90", "x86-64", "sm_90"}};
+  for (const auto& example : cases) {
+    manifest_.set_architecture(example.recorded);
+    device_.SetArchitecture(example.device);
+    ASSERT_TRUE(Create().ok());
+    EXPECT_EQ(pool_.architecture, example.built);
+  }
 }
 
 TEST_F(EvaluatorTest, MachineCodeOnlyUnitReplays) {
