@@ -1,4 +1,5 @@
 // reprise record: run an application and keep launches of its kernels as units.
+#include <algorithm>
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
@@ -34,7 +35,9 @@ nlohmann::ordered_json ReportJson(const RecordResult& result) {
                        {"launches", kernel.launches},
                        {"total_ms", kernel.total_ms},
                        {"matched", kernel.matched},
+                       {"refused", kernel.refused},
                        {"units", kernel.units},
+                       {"known_units", kernel.known_units},
                        {"problem", kernel.problem}});
   }
   nlohmann::ordered_json captures = nlohmann::ordered_json::array();
@@ -57,16 +60,21 @@ void PrintSummary(const RecordResult& result) {
   Terminal terminal;
   for (const KernelSeen& kernel : result.kernels) {
     for (const std::string& unit : kernel.units) {
+      const bool known =
+          std::find(kernel.known_units.begin(), kernel.known_units.end(),
+                    unit) != kernel.known_units.end();
       // On a GPU launches are timed only where that is asked for.
       const std::string time =
           kernel.total_ms > 0
               ? absl::StrFormat(", %.3g ms in all", kernel.total_ms)
               : "";
-      terminal.Line(absl::StrFormat("reprise: recorded %s (%d launches%s)",
-                                    terminal.Bold(unit), kernel.launches,
-                                    time));
+      terminal.Line(absl::StrFormat(
+          "reprise: %s %s (%d launch%s%s)",
+          known ? "already recorded:" : "recorded", terminal.Bold(unit),
+          kernel.launches, kernel.launches == 1 ? "" : "es", time));
     }
-    if (!kernel.problem.empty()) {
+    // Otherwise the problem below names all kernels.
+    if (!kernel.problem.empty() && result.problem.empty()) {
       terminal.Line(
           absl::StrCat("reprise: ", kernel.display_name, ": ", kernel.problem));
     }
@@ -80,6 +88,8 @@ void PrintSummary(const RecordResult& result) {
 }
 
 absl::Status RunRecord(const RecordVerbOptions& verb, CliContext* context) {
+  if (verb.count == 0)
+    return absl::InvalidArgumentError("got --count 0, expected 1 or more");
   ASSIGN_OR_RETURN(RecordOptions options, SessionOptions(*context));
   options.store_directory = context->settings.Get("store");
   options.kernel_regex = verb.kernel;
@@ -155,7 +165,9 @@ void AddRecordVerb(CLI::App* app, CliContext* context) {
                    "compile_commands.json of an application that was not built "
                    "with 'reprise cc'");
   verb->add_option("--launch-timeout", options->timeout,
-                   "give up on a launch after this")
+                   "give up on a launch that runs longer, compilation not "
+                   "counted; the run that notes a recorded launch's accesses "
+                   "may take 20 times as long")
       ->capture_default_str();
   verb->add_option("--allocator", options->allocator,
                    "on a GPU, who places device memory: arena (Reprise, at "

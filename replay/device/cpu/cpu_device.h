@@ -15,6 +15,7 @@
 #ifndef REPRISE_REPLAY_DEVICE_CPU_CPU_DEVICE_H_
 #define REPRISE_REPLAY_DEVICE_CPU_CPU_DEVICE_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ struct CpuDeviceOptions {
   std::string executor_executable;  // empty: this program
   std::vector<std::string> executor_arguments = {"executor"};
   int threads = 0;  // host threads that run blocks; 0: all
+  // Null, or set from any thread when no launch is waited for any more: they
+  // end with CANCELLED. Not owned, outlives the device and its units.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 absl::StatusOr<std::unique_ptr<Device>> CreateCpuDevice(

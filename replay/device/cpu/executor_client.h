@@ -12,6 +12,7 @@
 #ifndef REPRISE_REPLAY_DEVICE_CPU_EXECUTOR_CLIENT_H_
 #define REPRISE_REPLAY_DEVICE_CPU_EXECUTOR_CLIENT_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -33,6 +34,9 @@ class ExecutorClient {
     int memory_fd =
         -1;  // memfd with the device memory; not owned, must outlive the client
     int threads = 0;  // host threads that run blocks; 0: all
+    // Null, or set from any thread when nobody waits for launches any more; not
+    // owned, must outlive the client.
+    const std::atomic<bool>* stop = nullptr;
   };
   static absl::StatusOr<std::unique_ptr<ExecutorClient>> Start(Options options);
   virtual ~ExecutorClient() = default;
@@ -48,7 +52,7 @@ class ExecutorClient {
   virtual absl::Status UnloadModule(uint64_t module) = 0;
 
   // Runs one launch. The report's kind is OK, INVALID_LAUNCH, DEVICE_FAULT or
-  // TIMEOUT.
+  // TIMEOUT. CANCELLED: it was stopped (Options::stop); the child is gone.
   virtual absl::StatusOr<LaunchReport> Launch(const v1::LaunchRequest& request,
                                               absl::Duration timeout) = 0;
 

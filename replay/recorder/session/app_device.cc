@@ -228,22 +228,27 @@ AppDevice::LaunchResult AppDevice::Launch(uint64_t id,
     shared_.ledger->End(ticket, report->device_time);
     Conclude(function, *report, &result);
   } else {
-    SayOnce(absl::StrCat(DemangledName(function.name), " could not be run: ",
-                         std::string(report.status().message())));
+    if (!absl::IsCancelled(report.status()))
+      SayOnce(absl::StrCat(DemangledName(function.name), " could not be run: ",
+                           std::string(report.status().message())));
     result.sticky = kCudaUnknown;
   }
 
   const absl::Time after = absl::Now();
-  const bool good =
-      report.ok() && report->kind == v1::OUTCOME_KIND_OK && recorded.ok();
-  if (good && recording != nullptr)
-    recorded = shared_.recorder->After(*recording, *report);
+  if (recorded.ok() && recording != nullptr) {
+    recorded = !report.ok() ? report.status()
+               : report->kind != v1::OUTCOME_KIND_OK
+                   ? absl::FailedPreconditionError(report->diagnostics)
+                   : shared_.recorder->After(*recording, *report);
+  }
   if (!recorded.ok()) {
     scratch_.reset();
-    const std::string text(recorded.message());
-    SayOnce(absl::StrCat("a launch of ", DemangledName(function.name),
-                         " was not recorded: ", text));
-    shared_.ledger->NoteProblem(ticket, absl::StrCat("not recorded: ", text));
+    // Said when the run has ended, beside the kernel's other launches.
+    shared_.ledger->NoteProblem(
+        ticket,
+        absl::StrCat("not recorded: ", absl::IsCancelled(recorded)
+                                           ? "the application ended first"
+                                           : std::string(recorded.message())));
   }
   result.recording_time += absl::Now() - after;
   return result;

@@ -28,7 +28,7 @@ class AppServer {
 
   const std::string& path() const { return path_; }
 
-  // Ends all connections; a launch that is running is finished first.
+  // Ends all connections; what a connection is doing is finished first.
   void Stop();
 
  private:

@@ -135,7 +135,7 @@ void LaunchLedger::NoteRefusal(const std::string& symbol,
                                const std::string& problem) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Kernel& kernel = kernels_[Find(symbol, image_digest)];
-  ++kernel.launches;
+  kernel.refused = true;
   kernel.problem = problem;
 }
 
@@ -152,24 +152,30 @@ void LaunchLedger::AddUnit(const LaunchTicket& ticket, v1::Unit unit,
   pending_.push_back({ticket.kernel, std::move(unit)});
 }
 
+absl::Status LaunchLedger::Keep(UnitStore& store, PendingUnit& pending,
+                                RecordResult* result) {
+  Kernel& kernel = kernels_[pending.kernel];
+  v1::Provenance* provenance = pending.unit.mutable_provenance();
+  provenance->set_occurrence_count(kernel.launches);
+  provenance->set_same_shape_count(
+      kernel.shapes[ShapeOf(pending.unit.launch())]);
+  provenance->set_total_kernel_ms(absl::ToDoubleMilliseconds(kernel.total));
+  const std::string ours = provenance->SerializeAsString();
+  ASSIGN_OR_RETURN(const std::string id, store.Add(std::move(pending.unit)));
+  kernel.units.push_back(id);
+  result->units.push_back(id);
+  // The store keeps the unit that it has; its provenance tells whose it is.
+  const absl::StatusOr<UnitReader> kept = store.Open(id);
+  if (kept.ok() && kept->manifest().provenance().SerializeAsString() != ours)
+    kernel.known_units.push_back(id);
+  return absl::OkStatus();
+}
+
 absl::Status LaunchLedger::Finish(UnitStore* store, RecordResult* result) {
   const std::lock_guard<std::mutex> lock(mutex_);
   absl::Status first_error;
-  for (PendingUnit& pending : pending_) {
-    Kernel& kernel = kernels_[pending.kernel];
-    v1::Provenance* provenance = pending.unit.mutable_provenance();
-    provenance->set_occurrence_count(kernel.launches);
-    provenance->set_same_shape_count(
-        kernel.shapes[ShapeOf(pending.unit.launch())]);
-    provenance->set_total_kernel_ms(absl::ToDoubleMilliseconds(kernel.total));
-    absl::StatusOr<std::string> id = store->Add(std::move(pending.unit));
-    if (id.ok()) {
-      kernel.units.push_back(*id);
-      result->units.push_back(*std::move(id));
-    } else if (first_error.ok()) {
-      first_error = id.status();
-    }
-  }
+  for (PendingUnit& pending : pending_)
+    first_error.Update(Keep(*store, pending, result));
   pending_.clear();
   Describe(result);
   return first_error;
@@ -177,10 +183,10 @@ absl::Status LaunchLedger::Finish(UnitStore* store, RecordResult* result) {
 
 void LaunchLedger::Describe(RecordResult* result) const {
   for (const Kernel& kernel : kernels_) {
-    result->kernels.push_back({kernel.symbol, kernel.display_name,
-                               kernel.launches,
-                               absl::ToDoubleMilliseconds(kernel.total),
-                               kernel.matched, kernel.units, kernel.problem});
+    result->kernels.push_back(
+        {kernel.symbol, kernel.display_name, kernel.launches,
+         absl::ToDoubleMilliseconds(kernel.total), kernel.matched,
+         kernel.refused, kernel.units, kernel.known_units, kernel.problem});
   }
   if (options_.record && result->units.empty()) result->problem = Problem();
 }
@@ -200,8 +206,11 @@ std::string LaunchLedger::Problem() const {
                       " more");
       break;
     }
-    absl::StrAppendFormat(&text, "\n  %6d x %s", kernel.launches,
-                          kernel.display_name);
+    if (kernel.refused)
+      absl::StrAppend(&text, "\n   refused ", kernel.display_name);
+    else
+      absl::StrAppendFormat(&text, "\n  %6d x %s", kernel.launches,
+                            kernel.display_name);
     if (!kernel.problem.empty())
       absl::StrAppend(&text, "\n           ", kernel.problem);
     else if (kernel.matched && kernel.launches <= options_.skip)

@@ -73,7 +73,8 @@ class LaunchLedger {
   // Why a launch of the kernel did not run, or was not recorded. After a few
   // failed recordings of a kernel no more are tried.
   void NoteProblem(const LaunchTicket& ticket, const std::string& problem);
-  // The same for a kernel that cannot be launched at all; counts a launch.
+  // The same for a kernel that cannot be launched at all. Applications ask once
+  // and launch in vain after that, so these launches are not counted.
   void NoteRefusal(const std::string& symbol, const std::string& image_digest,
                    const std::string& problem);
 
@@ -93,6 +94,7 @@ class LaunchLedger {
     std::string display_name;
     bool matched = false;
     uint64_t launches = 0;
+    bool refused = false;
     std::map<std::string, uint64_t> shapes;
     absl::Duration total;
     uint64_t failures = 0;
@@ -100,6 +102,7 @@ class LaunchLedger {
     uint64_t captured = 0;
     std::vector<RecordedInstance> instances;
     std::vector<std::string> units;
+    std::vector<std::string> known_units;
   };
   struct PendingUnit {
     size_t kernel;
@@ -112,6 +115,8 @@ class LaunchLedger {
   size_t Find(const std::string& symbol, const std::string& image_digest);
   bool WantsMore(const Kernel& kernel) const;
   LaunchTicket Count(size_t kernel, const v1::LaunchConfig& launch);
+  absl::Status Keep(UnitStore& store, PendingUnit& pending,
+                    RecordResult* result);
   void Describe(RecordResult* result) const;
   std::string Problem() const;
 

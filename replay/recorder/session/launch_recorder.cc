@@ -17,7 +17,7 @@ namespace reprise {
 namespace {
 
 constexpr uint64_t kPageBytes = ArenaMemory::kPageBytes;
-// The observed run is slower than the plain one by about this.
+// The run that notes accesses may take longer than a plain one by this.
 constexpr int kObservedSlowdown = 20;
 
 std::string ShapeAndArguments(const ChosenLaunch& chosen) {
@@ -120,7 +120,8 @@ struct LaunchRecorder::Recording {
   const v1::CompileReply* observed_code = nullptr;
   AccessSets accesses;
   v1::AccessReport report;
-  std::string plain_result;  // hash of what the plain run wrote
+  IntervalSet plain_changes;  // by the plain run, and the hash of the bytes
+  std::string plain_result;   // that it left there
 };
 
 LaunchRecorder::LaunchRecorder(Options options, UnitStore* store,
@@ -157,9 +158,27 @@ LaunchRecorder::Before(const ChosenLaunch& chosen,
   recording->chosen = chosen;
   recording->scratch = scratch->get();
   (*scratch)->memory().CopyFrom(*chosen.memory);
-  RETURN_IF_ERROR(Observe(*recording));
+  // The plain run first: a kernel that does not end is given up soonest so.
   RETURN_IF_ERROR(RunPlain(*recording));
+  RETURN_IF_ERROR(Observe(*recording));
   return recording;
+}
+
+absl::Status LaunchRecorder::RunPlain(Recording& recording) {
+  const ChosenLaunch& chosen = recording.chosen;
+  ASSIGN_OR_RETURN(const ProgramKernel kernel,
+                   chosen.program->FindKernel(chosen.symbol));
+  ASSIGN_OR_RETURN(const LaunchReport report,
+                   recording.scratch->Launch(
+                       chosen.program->objects()[kernel.object], chosen.symbol,
+                       *chosen.addresses, chosen.launch, chosen.arguments,
+                       /*instrumented=*/false, options_.launch_timeout));
+  RETURN_IF_ERROR(NotRun(report, "a trial run"));
+  ArenaMemory& scratch = recording.scratch->memory();
+  recording.plain_changes = Differences(*chosen.memory, scratch);
+  recording.plain_result = HashSet(scratch, recording.plain_changes);
+  CopySet(*chosen.memory, recording.plain_changes, scratch);
+  return absl::OkStatus();
 }
 
 absl::Status LaunchRecorder::Observe(Recording& recording) {
@@ -188,32 +207,16 @@ absl::Status LaunchRecorder::Observe(Recording& recording) {
   return absl::OkStatus();
 }
 
-absl::Status LaunchRecorder::RunPlain(Recording& recording) {
-  const ChosenLaunch& chosen = recording.chosen;
-  ASSIGN_OR_RETURN(const ProgramKernel kernel,
-                   chosen.program->FindKernel(chosen.symbol));
-  ASSIGN_OR_RETURN(const LaunchReport report,
-                   recording.scratch->Launch(
-                       chosen.program->objects()[kernel.object], chosen.symbol,
-                       *chosen.addresses, chosen.launch, chosen.arguments,
-                       /*instrumented=*/false, options_.launch_timeout));
-  RETURN_IF_ERROR(NotRun(report, "a trial run"));
-  ArenaMemory& scratch = recording.scratch->memory();
-  recording.plain_result = HashSet(scratch, recording.accesses.writes);
-  CopySet(*chosen.memory, Differences(*chosen.memory, scratch), scratch);
-  return absl::OkStatus();
-}
-
 absl::Status LaunchRecorder::After(Recording& recording,
                                    const LaunchReport& report) {
   const ChosenLaunch& chosen = recording.chosen;
   AccessSets& accesses = recording.accesses;
   ArenaMemory& prologue = recording.scratch->memory();
-  const IntervalSet unseen =
-      Differences(*chosen.memory, prologue).Subtract(accesses.writes);
+  const IntervalSet changes = Differences(*chosen.memory, prologue);
+  const IntervalSet unseen = changes.Subtract(accesses.writes);
   const bool deterministic =
-      unseen.empty() &&
-      HashSet(*chosen.memory, accesses.writes) == recording.plain_result;
+      unseen.empty() && changes == recording.plain_changes &&
+      HashSet(*chosen.memory, changes) == recording.plain_result;
   if (!unseen.empty()) {
     LOG_WARNING(
         "{}: {} bytes were written that an observed run did not write; they "

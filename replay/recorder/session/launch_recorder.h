@@ -2,8 +2,9 @@
 //
 // Around a chosen launch:
 //   before  a scratch copy of everything live is made; on it the kernel runs
-//           once with its accesses noted, and once as it is, to see whether it
-//           gives the same bits again; then the copy is put back
+//           once as it is, to see whether it ends and later whether it gives
+//           the same bits again, and once with its accesses noted; then the
+//           copy is put back
 //   (the application's launch runs on the application's memory)
 //   after   the copy is the prologue, the memory the epilogue; what changed
 //           outside the noted write set (writes that depend on the order of
@@ -94,8 +95,8 @@ class LaunchRecorder {
 
  private:
   bool IsRecorded(const ChosenLaunch& chosen) const;
-  absl::Status Observe(Recording& recording);
   absl::Status RunPlain(Recording& recording);
+  absl::Status Observe(Recording& recording);
   static LaunchFacts FactsOf(const Recording& recording,
                              std::vector<ImageRange> image);
 

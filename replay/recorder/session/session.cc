@@ -58,6 +58,8 @@ struct Session {
   std::mutex mutex;
   std::set<std::string> static_programs;
   std::atomic<bool> used_cuda = false;
+  // The application has ended: nobody waits for launches that still run.
+  std::atomic<bool> ended = false;
 };
 
 absl::Status SetUp(const RecordOptions& options,
@@ -189,6 +191,7 @@ absl::StatusOr<RecordResult> RunRecorded(const RecordOptions& options,
 
   const SignalsForApplication signals;
   Session session;
+  executor.stop = &session.ended;
   RETURN_IF_ERROR(SetUp(options, argv, executor, &session));
   ASSIGN_OR_RETURN(const std::unique_ptr<AppServer> server,
                    AppServer::Start([connection = MakeConnectionOptions(
@@ -200,6 +203,7 @@ absl::StatusOr<RecordResult> RunRecorded(const RecordOptions& options,
                                   {{"LD_PRELOAD", PreloadList(library)},
                                    {wire::kSocketVariable, server->path()}},
                                   signals, options.profile));
+  session.ended = true;
   server->Stop();
 
   RecordResult result;

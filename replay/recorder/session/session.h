@@ -103,7 +103,11 @@ struct KernelSeen {
   uint64_t launches = 0;
   double total_ms = 0;
   bool matched = false;  // by kernel_regex
+  // It cannot run here at all; its launches failed and are not counted.
+  bool refused = false;
   std::vector<std::string> units;
+  // Of these, the ones that the store had before: nothing was added.
+  std::vector<std::string> known_units;
   // Why launches that were chosen made no unit, or do not run; empty: nothing
   // happened.
   std::string problem;
@@ -141,8 +145,9 @@ struct RecordResult {
 };
 
 // Runs the application to its end. Units are complete in the store when it
-// returns, also where a signal ended the application. Messages about single
-// launches go to standard error as they happen.
+// returns, also where a signal ended the application; what still runs then is
+// given up. Kernels that cannot run and launches that fail are named on
+// standard error as that happens.
 //
 // Errors: INVALID_ARGUMENT (no command, a bad regular expression), NOT_FOUND
 // (the application or the preload library), those of UnitStore::Open and

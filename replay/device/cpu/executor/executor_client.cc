@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -26,6 +27,8 @@ using cpu::ChildProcess;
 
 // Loading a module or mapping memory is never slow; this only bounds a hang.
 constexpr absl::Duration kServiceTimeout = absl::Seconds(60);
+// How often a wait looks whether it was stopped.
+constexpr absl::Duration kStopInterval = absl::Milliseconds(50);
 
 // The page that a dying executor writes its last words to.
 class FaultPage {
@@ -80,6 +83,11 @@ class ExecutorClientImpl : public ExecutorClient {
  private:
   enum class Result { kReply, kDied, kTimeout };
 
+  bool Stopped() const {
+    return options_.stop != nullptr && options_.stop->load();
+  }
+  absl::StatusOr<Channel::Event> WaitUnlessStopped(int child,
+                                                   absl::Duration timeout);
   absl::Status EnsureChild();
   absl::Status StartChild();
   absl::Status SendMappings();
@@ -148,6 +156,21 @@ absl::Status ExecutorClientImpl::EnsureChild() {
   return absl::OkStatus();
 }
 
+// A stopped wait ends as one that took too long.
+absl::StatusOr<Channel::Event> ExecutorClientImpl::WaitUnlessStopped(
+    int child, absl::Duration timeout) {
+  if (options_.stop == nullptr) return channel_->Wait(child, timeout);
+  const absl::Time deadline = absl::Now() + timeout;
+  for (;;) {
+    const absl::Duration left =
+        std::max(deadline - absl::Now(), absl::ZeroDuration());
+    ASSIGN_OR_RETURN(const Channel::Event event,
+                     channel_->Wait(child, std::min(left, kStopInterval)));
+    if (event != Channel::Event::kTimeout || left <= kStopInterval || Stopped())
+      return event;
+  }
+}
+
 absl::StatusOr<ExecutorClientImpl::Result> ExecutorClientImpl::Exchange(
     v1::ExecutorRequest& request, absl::Duration timeout,
     v1::ExecutorReply* reply) {
@@ -156,7 +179,7 @@ absl::StatusOr<ExecutorClientImpl::Result> ExecutorClientImpl::Exchange(
   ASSIGN_OR_RETURN(Channel::Event event,
                    channel_->Send(request, child, kServiceTimeout));
   if (event == Channel::Event::kReady) {
-    ASSIGN_OR_RETURN(event, channel_->Wait(child, timeout));
+    ASSIGN_OR_RETURN(event, WaitUnlessStopped(child, timeout));
   }
   if (event == Channel::Event::kReady) {
     RETURN_IF_ERROR(channel_->Receive(reply));
@@ -267,6 +290,7 @@ absl::StatusOr<LaunchReport> ExecutorClientImpl::Died() {
 
 absl::StatusOr<LaunchReport> ExecutorClientImpl::Launch(
     const v1::LaunchRequest& launch, absl::Duration timeout) {
+  if (Stopped()) return absl::CancelledError("stopped before the launch");
   RETURN_IF_ERROR(EnsureChild());
   v1::ExecutorRequest request;
   *request.mutable_launch() = launch;
@@ -276,6 +300,8 @@ absl::StatusOr<LaunchReport> ExecutorClientImpl::Launch(
   LaunchReport report;
   if (result == Result::kDied) {
     ASSIGN_OR_RETURN(report, Died());
+  } else if (result == Result::kTimeout && Stopped()) {
+    return absl::CancelledError("stopped while the kernel ran");
   } else if (result == Result::kTimeout) {
     report.kind = v1::OUTCOME_KIND_TIMEOUT;
     report.diagnostics = absl::StrCat("the kernel did not end within ",

@@ -165,6 +165,7 @@ class CpuDevice : public Device {
     executor.executable = options_.executor_executable;
     executor.arguments = options_.executor_arguments;
     executor.threads = options_.threads;
+    executor.stop = options_.stop;
     return CpuResidentUnit::Create(unit, options, std::move(executor));
   }
 

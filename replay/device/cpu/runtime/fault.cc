@@ -42,6 +42,16 @@ FaultRecord* Claim() {
   _exit(kFaultExitCode);
 }
 
+// Whether an access failed where the stack pointer is: behind a stack's end.
+// Threads that run as one loop share the host thread's stack, whose bounds are
+// not kept.
+bool IsAtStackPointer(uint64_t address, const ucontext_t& context) {
+  constexpr uint64_t kLargestFrame = 64 * 1024;
+  const auto pointer =
+      static_cast<uint64_t>(context.uc_mcontext.gregs[REG_RSP]);
+  return address - (pointer - kLargestFrame) < 2 * kLargestFrame;
+}
+
 void Handle(int signal, siginfo_t* info, void* raw_context) {
   const auto* context = static_cast<const ucontext_t*>(raw_context);
   const auto address = reinterpret_cast<uint64_t>(info->si_addr);
@@ -56,7 +66,8 @@ void Handle(int signal, siginfo_t* info, void* raw_context) {
     record->kind = FaultKind::kArithmetic;
   } else if (signal == SIGILL) {
     record->kind = FaultKind::kIllegal;
-  } else if (address >= host.stacks_begin && address < host.stacks_end) {
+  } else if ((address >= host.stacks_begin && address < host.stacks_end) ||
+             IsAtStackPointer(address, *context)) {
     record->kind = FaultKind::kStackOverflow;
   } else {
     record->kind = FaultKind::kMemory;

@@ -20,6 +20,18 @@ __global__ void Overrun(float* x, int count) {
 
 __global__ void Wild(float* x) { x[1ll << 30] = 1.0f; }
 
+__global__ void Endless(volatile float* x) {
+  while (x[0] != 0) x[1] = x[1] + 1;
+}
+
+__device__ __noinline__ float Deep(int depth, volatile float* x) {
+  volatile float frame[64];
+  frame[depth % 64] = x[0];
+  return depth == 0 ? x[0] : Deep(depth - 1, x) + frame[depth % 64];
+}
+
+__global__ void Recurse(float* x, int depth) { x[0] = Deep(depth, x); }
+
 // Tensor cores.
 __global__ void InlinePtx(float* x) {
   double a = x[0];
@@ -132,6 +144,17 @@ int Run(const char* mode) {
     raise(SIGABRT);
   } else if (std::strcmp(mode, "wait") == 0) {
     Wait();
+  } else if (std::strcmp(mode, "endless") == 0) {
+    Launch(device, 2);
+    std::printf("waiting\n");
+    std::fflush(stdout);
+    Endless<<<1, 1>>>(device);
+    cudaDeviceSynchronize();
+    Print("endless");
+  } else if (std::strcmp(mode, "recursion") == 0) {
+    Recurse<<<1, 1>>>(device, 1 << 24);
+    cudaDeviceSynchronize();
+    Print("recursion");
   } else if (std::strcmp(mode, "wild") == 0) {
     Launch(device, 2);
     Wild<<<1, 1>>>(device);

@@ -95,6 +95,16 @@ TEST(LaunchLedgerTest, SaysThatAllLaunchesWereSkipped) {
   EXPECT_THAT(Finished(*ledger).problem, HasSubstr("--skip 5"));
 }
 
+TEST(LaunchLedgerTest, GivesNoCountForAKernelThatCannotRun) {
+  const auto ledger = Make({});
+  ledger->NoteRefusal("_Z1kv", "i", "it needs tensor cores");
+  const RecordResult result = Finished(*ledger);
+  EXPECT_THAT(result.problem, HasSubstr("refused k()"));
+  EXPECT_THAT(result.problem, HasSubstr("it needs tensor cores"));
+  ASSERT_EQ(result.kernels.size(), 1u);
+  EXPECT_TRUE(result.kernels[0].refused);
+}
+
 TEST(LaunchLedgerTest, RefusesABadExpression) {
   LaunchLedger::Options options;
   options.kernel_regex = "(";

@@ -348,19 +348,48 @@ TEST_F(RecordTest, BadRequestsAreErrors) {
       HasSubstr("/no/such/library.so"));
 }
 
-TEST_F(RecordTest, ASignalReachesTheApplicationAndUnitsAreKept) {
-  // The session in a child of its own, the application's output in a pipe.
+TEST_F(RecordTest, ALaunchThatDoesNotEndIsGivenUp) {
+  options_.launch_timeout = absl::Seconds(2);
+  const RecordedRun run = Run("./app endless");
+  EXPECT_EQ(run.out, "waiting\nendless cudaErrorLaunchTimeout\n");
+  ASSERT_EQ(run.result.kernels.size(), 2u);
+  EXPECT_THAT(run.result.kernels[1].problem,
+              HasSubstr("a trial run of it ended badly: the kernel did not end "
+                        "within 2s"));
+}
+
+TEST_F(RecordTest, RecursionWithoutEndIsNamed) {
+  const RecordedRun run = Run("./app recursion");
+  EXPECT_THAT(run.out, HasSubstr("recursion cudaError"));
+  EXPECT_THAT(run.result.problem, HasSubstr("stack overflow"));
+}
+
+TEST_F(RecordTest, AUnitThatTheStoreHasIsNotCalledNew) {
+  const RecordedRun first = Run("./app once");
+  ASSERT_EQ(first.result.kernels.size(), 1u);
+  EXPECT_THAT(first.result.kernels[0].known_units, ElementsAre());
+  const RecordedRun again = Run("./app once");
+  ASSERT_EQ(again.result.kernels.size(), 1u);
+  EXPECT_EQ(again.result.units, first.result.units);
+  EXPECT_EQ(again.result.kernels[0].known_units, first.result.units);
+}
+
+// The session in a child of its own, the application's output in a pipe: it
+// gets SIGTERM when the application says that it waits. The child exits with 1
+// unless the session is as it should be, else with the application's code.
+int ExitCodeAfterSigterm(const RecordOptions& options,
+                         const std::vector<std::string>& command,
+                         size_t units) {
   int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
+  EXPECT_EQ(pipe(ends), 0);
   const pid_t recorder = fork();
   if (recorder == 0) {
     dup2(ends[1], STDOUT_FILENO);
     close(ends[0]);
     close(ends[1]);
-    const auto result =
-        RunRecorded(options_, {build_->path() + "/app", "wait"});
+    const auto result = RunRecorded(options, command);
     _exit(result.ok() && result->application_signal == SIGTERM &&
-                  result->units.size() == 1
+                  result->units.size() == units
               ? result->ExitCode()
               : 1);
   }
@@ -375,11 +404,25 @@ TEST_F(RecordTest, ASignalReachesTheApplicationAndUnitsAreKept) {
   kill(recorder, SIGTERM);
   int status = 0;
   waitpid(recorder, &status, 0);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGTERM);
+  EXPECT_TRUE(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+TEST_F(RecordTest, ASignalReachesTheApplicationAndUnitsAreKept) {
+  EXPECT_EQ(ExitCodeAfterSigterm(options_, {build_->path() + "/app", "wait"},
+                                 /*units=*/1),
+            128 + SIGTERM);
   const auto units = Units();
   ASSERT_EQ(units.size(), 1u);
   EXPECT_EQ(units[0].provenance().occurrence_count(), 1u);
+}
+
+// Regression: the session waited for a launch that nobody waited for.
+TEST_F(RecordTest, ASignalEndsALaunchThatRuns) {
+  options_.launch_timeout = absl::Hours(10);
+  EXPECT_EQ(ExitCodeAfterSigterm(options_, {build_->path() + "/app", "endless"},
+                                 /*units=*/1),
+            128 + SIGTERM);
 }
 
 }  // namespace
