@@ -1,6 +1,7 @@
 #include "services/cli/context.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
@@ -19,9 +20,19 @@ namespace reprise {
 namespace {
 
 std::atomic<bool> interrupted{false};
+std::atomic<bool> worth_finishing{false};
+std::atomic<bool> stop_launches{false};
 
 void OnInterrupt(int) {
   if (interrupted.exchange(true)) _exit(kExitInterrupted);
+  const bool finish = worth_finishing.load();
+  if (!finish) stop_launches = true;
+  static constexpr char kFinish[] =
+      "\nreprise: interrupted; finishing what was found (once more to leave at "
+      "once)\n";
+  static constexpr char kLeave[] = "\nreprise: interrupted\n";
+  (void)!write(STDERR_FILENO, finish ? kFinish : kLeave,
+               finish ? sizeof(kFinish) - 1 : sizeof(kLeave) - 1);
 }
 
 }  // namespace
@@ -76,6 +87,7 @@ absl::StatusOr<std::unique_ptr<Device>> CliContext::MakeDevice() const {
   ASSIGN_OR_RETURN(const int64_t threads,
                    settings.GetInteger("threads", 0, 4096));
   options.threads = static_cast<int>(threads);
+  options.stop = &stop_launches;
   return CreateCpuDevice(options);
 }
 
@@ -188,10 +200,13 @@ const std::atomic<bool>* InterruptFlag() {
     struct sigaction action = {};
     action.sa_handler = OnInterrupt;
     sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
     return true;
   }();
   (void)installed;
   return &interrupted;
 }
+
+void SetWorthFinishing(bool worth) { worth_finishing = worth; }
 
 }  // namespace reprise

@@ -65,8 +65,13 @@ absl::StatusOr<v1::Tolerance> ParseTolerance(const std::string& text);
 // Result on standard output.
 void PrintJson(const nlohmann::ordered_json& json);
 
-// Set by SIGINT; the handler is installed on first use. A second SIGINT kills.
+// Set by SIGINT and SIGTERM; the handlers are installed on first use. A second
+// one ends the process.
 const std::atomic<bool>* InterruptFlag();
+
+// While nothing was found that an interrupt should wait for (at first so), it
+// also stops the launches of devices from MakeDevice.
+void SetWorthFinishing(bool worth);
 
 // Each verb adds its subcommand; its callback sets context->exit_code.
 void AddRecordVerb(CLI::App* app, CliContext* context);

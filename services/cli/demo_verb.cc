@@ -176,9 +176,13 @@ absl::Status RunDemo(const DemoOptions& options, CliContext* context) {
   job.budget = options.budget;
   job.seed = options.seed;
   job.output = directory + "/results";
-  ASSIGN_OR_RETURN(const std::vector<v1::Result> results,
-                   RunOptimizeJob(job, context));
-  const v1::Result& result = results.front();
+  ASSIGN_OR_RETURN(const OptimizeResults done, RunOptimizeJob(job, context));
+  RETURN_IF_ERROR(done.status);
+  if (done.results.empty()) {
+    context->exit_code = kExitInterrupted;
+    return absl::OkStatus();
+  }
+  const v1::Result& result = done.results.front();
   if (result.better() && result.device() != "cpu") {
     terminal.Line(terminal.Bold("4. apply") +
                   "     left out: not part of this version on a GPU");

@@ -22,10 +22,18 @@ struct OptimizeJob {
   std::string output = "reprise-results";
 };
 
-// One result per unit, in order, each written to <output>/<unit>. Live progress
-// on standard error.
-absl::StatusOr<std::vector<v1::Result>> RunOptimizeJob(const OptimizeJob& job,
-                                                       CliContext* context);
+struct OptimizeResults {
+  std::vector<v1::Result> results;  // in the order of the units
+  // Of the first unit that gave none, or whose result could not be written
+  // (then it is in `results` all the same). The other units were tried.
+  absl::Status status;
+};
+
+// One result per unit, each written to <output>/<unit>. Live progress on
+// standard error. An interrupt ends the job after the unit at hand. The error
+// is that of the job as a whole: bad options, no such unit, no device.
+absl::StatusOr<OptimizeResults> RunOptimizeJob(const OptimizeJob& job,
+                                               CliContext* context);
 
 }  // namespace reprise
 

@@ -20,7 +20,7 @@ std::string ProgressText(const CampaignProgress& progress) {
   for (const auto& [kind, count] : progress.outcomes)
     ok += kind == "OK" ? count : 0;
   std::string text = absl::StrFormat(
-      "%-8s %4.1f/%.0f s  %3d trials (%d ok)  %d sources  best %.2fx",
+      "%-8s %4.1f/%.4g s  %3d trials (%d ok)  %d sources  best %.2fx",
       progress.phase, absl::ToDoubleSeconds(progress.elapsed),
       absl::ToDoubleSeconds(progress.budget), progress.trials, ok,
       progress.source_variants, progress.best_ratio);
@@ -29,12 +29,30 @@ std::string ProgressText(const CampaignProgress& progress) {
   return text;
 }
 
-// A directory that does not exist yet: <output>/<unit>, <output>/<unit>.2, ...
-std::string FreshDirectory(const std::string& output, const std::string& unit) {
+// Makes a directory that was not there: <output>/<unit>, <output>/<unit>.2, ...
+// Two processes never get the same.
+absl::StatusOr<std::string> FreshDirectory(const std::string& output,
+                                           const std::string& unit) {
+  RETURN_IF_ERROR(MakeDirectories(output));
   std::string directory = absl::StrCat(output, "/", unit);
-  for (int i = 2; std::filesystem::exists(directory); ++i)
+  std::error_code error;
+  for (int i = 2; !std::filesystem::create_directory(directory, error); ++i) {
+    if (error && !std::filesystem::exists(directory)) {
+      return ErrnoToStatus(error.value(),
+                           absl::StrCat("cannot create directory ", directory));
+    }
     directory = absl::StrCat(output, "/", unit, ".", i);
+  }
   return directory;
+}
+
+// A directory of a campaign that came to no trial.
+void RemoveIfBare(const std::string& directory) {
+  std::error_code ignored;
+  const std::string trials = directory + "/trials.jsonl";
+  if (std::filesystem::file_size(trials, ignored) == 0)
+    std::filesystem::remove(trials, ignored);
+  std::filesystem::remove(directory, ignored);  // only where it is empty
 }
 
 std::string Quoted(const std::string& text) {
@@ -43,19 +61,20 @@ std::string Quoted(const std::string& text) {
              : absl::StrCat("'", text, "'");
 }
 
-absl::StatusOr<v1::Result> OptimizeOne(const UnitReader& unit, Device& device,
-                                       CompilePool& pool,
-                                       CampaignOptions options,
-                                       const std::string& directory,
-                                       CliContext* context) {
+// Appends to `results` as soon as there is one.
+absl::Status OptimizeOne(const UnitReader& unit, Device& device,
+                         CompilePool& pool, CampaignOptions options,
+                         const std::string& directory, CliContext* context,
+                         std::vector<v1::Result>* results) {
   Terminal terminal;
   terminal.Line(absl::StrFormat("%s on %s (%s); results go to %s",
                                 terminal.Bold(unit.id()), device.facts().kind,
                                 device.facts().name, directory));
-  RETURN_IF_ERROR(MakeDirectories(directory));
   std::ofstream trials(absl::StrCat(directory, "/trials.jsonl"));
   CampaignObserver observer;
+  SetWorthFinishing(false);
   observer.progress = [&](const CampaignProgress& progress) {
+    SetWorthFinishing(progress.trials > 0);
     terminal.Live(ProgressText(progress));
   };
   observer.trial = [&](const TrialRecord& trial) {
@@ -70,9 +89,6 @@ absl::StatusOr<v1::Result> OptimizeOne(const UnitReader& unit, Device& device,
   };
   LocalCampaign campaign(unit, device, pool, options, observer);
   ASSIGN_OR_RETURN(v1::Result result, campaign.Run());
-  if (!trials)
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot write ", directory, "/trials.jsonl"));
   std::string store;
   for (const Setting& setting : context->settings.all()) {
     if (setting.name == "store" && setting.source != "default")
@@ -82,14 +98,18 @@ absl::StatusOr<v1::Result> OptimizeOne(const UnitReader& unit, Device& device,
     result.set_reproduce(absl::StrCat("reprise replay ", unit.id(),
                                       " --result ", Quoted(directory), store));
   }
+  results->push_back(result);
   RETURN_IF_ERROR(WriteResult(directory, result));
-  return result;
+  if (!trials)
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot write ", directory, "/trials.jsonl"));
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<v1::Result>> RunOptimizeJob(const OptimizeJob& job,
-                                                       CliContext* context) {
+absl::StatusOr<OptimizeResults> RunOptimizeJob(const OptimizeJob& job,
+                                               CliContext* context) {
   CampaignOptions options;
   ASSIGN_OR_RETURN(const absl::Duration budget, ParseDuration(job.budget));
   options.budget =
@@ -116,23 +136,31 @@ absl::StatusOr<std::vector<v1::Result>> RunOptimizeJob(const OptimizeJob& job,
                  "reprise: no GPU is used: kernels run on the cpu device, and "
                  "timings are this processor's\n");
   }
-  std::vector<v1::Result> results;
+  OptimizeResults done;
   for (const UnitReader& unit : units) {
-    ASSIGN_OR_RETURN(
-        v1::Result result,
-        OptimizeOne(unit, *device, *pool, options,
-                    FreshDirectory(job.output, unit.id()), context));
-    results.push_back(std::move(result));
+    const size_t before = done.results.size();
+    ASSIGN_OR_RETURN(const std::string directory,
+                     FreshDirectory(job.output, unit.id()));
+    const absl::Status status = OptimizeOne(unit, *device, *pool, options,
+                                            directory, context, &done.results);
+    if (done.results.size() == before) RemoveIfBare(directory);
+    // Nothing had been found that would be worth an error.
+    if (options.stop->load() && done.results.size() == before) break;
+    if (!status.ok()) {
+      std::fprintf(stderr, "reprise: %s: %s\n", unit.id().c_str(),
+                   std::string(status.message()).c_str());
+      done.status.Update(status);
+    }
     if (options.stop->load()) break;
   }
-  return results;
+  return done;
 }
 
 namespace {
 
 absl::Status RunOptimize(const OptimizeJob& job, CliContext* context) {
-  ASSIGN_OR_RETURN(const std::vector<v1::Result> results,
-                   RunOptimizeJob(job, context));
+  ASSIGN_OR_RETURN(const OptimizeResults done, RunOptimizeJob(job, context));
+  const std::vector<v1::Result>& results = done.results;
   bool better = false;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const v1::Result& result : results) {
@@ -142,13 +170,14 @@ absl::Status RunOptimize(const OptimizeJob& job, CliContext* context) {
       std::printf("%s%s", &result == &results[0] ? "" : "\n",
                   ResultText(result).c_str());
   }
-  if (context->json) {
+  if (context->json && !list.empty()) {
     PrintJson(list.size() == 1
                   ? list[0]
                   : nlohmann::ordered_json{{"schema", "reprise.results/1"},
                                            {"results", list}});
   }
   if (!better) context->exit_code = kExitNothingBetter;
+  if (!done.status.ok()) context->exit_code = kExitFailed;
   if (InterruptFlag()->load()) context->exit_code = kExitInterrupted;
   return absl::OkStatus();
 }
@@ -166,7 +195,9 @@ void AddOptimizeVerb(CLI::App* app, CliContext* context) {
                    "time for the whole search, e.g. 20s, 10m, 2h")
       ->capture_default_str();
   verb->add_option("--trials", job->trials,
-                   "stop after this many trials per unit");
+                   "stop after this many trials per unit; 0: when the budget "
+                   "is spent")
+      ->capture_default_str();
   verb->add_option("--seed", job->seed, "of every random choice")
       ->capture_default_str();
   verb->add_option("--tolerance", job->tolerance,

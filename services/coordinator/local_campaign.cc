@@ -25,6 +25,8 @@ namespace {
 // Shares of the budget: search, then confirmation of the best.
 constexpr double kSearchShare = 0.65;
 constexpr size_t kConfirmed = 4;
+// Somebody waits: the time for each confirmation.
+constexpr absl::Duration kHurriedConfirmation = absl::Seconds(1);
 constexpr size_t kTunedSources = 4;
 // A simpler winner may be this much slower.
 constexpr double kAsFast = 0.99;
@@ -86,6 +88,19 @@ bool AllowsInexact(const v1::Unit& unit,
                        return range.write_set().bytes() > 0 &&
                               HasTolerance(range.tolerance());
                      });
+}
+
+// What verification allows in a range, as UnitMemory::Verify does.
+v1::Tolerance AllowedIn(const v1::RangeErrors& errors, const v1::Unit& unit,
+                        const v1::Tolerance& default_tolerance) {
+  const bool floating = errors.element_type() >= v1::ELEMENT_TYPE_F16 &&
+                        errors.element_type() <= v1::ELEMENT_TYPE_F64;
+  if (!floating) return v1::Tolerance();
+  for (const v1::MemoryRange& range : unit.memory()) {
+    if (range.address() == errors.address() && range.has_tolerance())
+      return range.tolerance();
+  }
+  return default_tolerance;
 }
 
 v1::Variant WithSources(const evolution::FileContents& files) {
@@ -150,8 +165,12 @@ LocalCampaign::LocalCampaign(const UnitReader& unit, Device& device,
 
 LocalCampaign::~LocalCampaign() = default;
 
+bool LocalCampaign::Stopped() const {
+  return options_.stop != nullptr && options_.stop->load();
+}
+
 bool LocalCampaign::OutOfBudget() const {
-  if (options_.stop != nullptr && options_.stop->load()) return true;
+  if (Stopped()) return true;
   if (options_.max_trials != 0 && progress_.trials >= options_.max_trials)
     return true;
   return absl::Now() - start_ > options_.budget * kSearchShare;
@@ -222,7 +241,7 @@ absl::Status LocalCampaign::Prepare() {
   }
   ASSIGN_OR_RETURN(space_, bayesopt::BuildTrialSpace(space));
   mapper_ = std::make_unique<bayesopt::ParameterMapper>(recorded);
-  RETURN_IF_ERROR(PrepareEmitter());
+  if (!Stopped()) RETURN_IF_ERROR(PrepareEmitter());
   auto recorded_source = std::make_unique<Source>();
   ASSIGN_OR_RETURN(recorded_source->tuner, NewTuner(0));
   recorded_source->best_log_ratio = 0;
@@ -399,6 +418,10 @@ absl::Status LocalCampaign::FillWinner(const Candidate& winner,
   result->set_verified(true);
   *result->mutable_variant() = winner.variant;
   *result->mutable_outcome() = outcome;
+  for (const v1::RangeErrors& range : outcome.errors()) {
+    *result->add_range_tolerances() = AllowedIn(
+        range, evaluator_->unit().manifest(), evaluator_->baseline().tolerance);
+  }
   *result->mutable_tuned_launch() = evaluator_->LaunchOf(winner.variant);
   ASSIGN_OR_RETURN(*result->mutable_code(),
                    evaluator_->Compile(winner.variant));
@@ -420,7 +443,7 @@ absl::Status LocalCampaign::FillWinner(const Candidate& winner,
 void LocalCampaign::Simplify(const StoppingRule& rule,
                              absl::Duration time_limit, Candidate* winner,
                              v1::Outcome* outcome) {
-  if (emitter_ == nullptr || winner->proposal.id == 0) return;
+  if (emitter_ == nullptr || winner->proposal.id == 0 || Stopped()) return;
   const absl::Time start = absl::Now();
   for (bool simpler_found = true; simpler_found;) {
     simpler_found = false;
@@ -428,7 +451,7 @@ void LocalCampaign::Simplify(const StoppingRule& rule,
         emitter_->Simplify(winner->proposal);
     if (!simpler.ok()) return;
     for (evolution::Proposal& proposal : *simpler) {
-      if (absl::Now() - start > time_limit) return;
+      if (absl::Now() - start > time_limit || Stopped()) return;
       Report("simplify");
       Candidate candidate = *winner;
       candidate.proposal = std::move(proposal);
@@ -465,8 +488,9 @@ absl::Status LocalCampaign::Confirm(v1::Result* result) {
   for (const Candidate& candidate : candidates_) {
     if (confirmed.size() >= kConfirmed || candidate.log_low <= 0) break;
     Report("confirm");
-    v1::Outcome outcome =
-        evaluator_->EvaluateWith(candidate.variant, careful, each);
+    v1::Outcome outcome = evaluator_->EvaluateWith(
+        candidate.variant, careful,
+        Stopped() ? std::min(each, kHurriedConfirmation) : each);
     if (!SurelyFaster(outcome)) continue;
     confirmed.emplace_back(std::move(outcome), candidate);
   }
@@ -518,6 +542,7 @@ absl::StatusOr<v1::Result> LocalCampaign::Run() {
   result.set_matches_epilogue(baseline.matches_epilogue);
   result.set_seed(options_.seed);
   result.set_verified(true);  // the baseline itself was
+  result.set_interrupted(Stopped());
   RETURN_IF_ERROR(Confirm(&result));
   const std::vector<double> baseline_ns(result.outcome().baseline_ns().begin(),
                                         result.outcome().baseline_ns().end());

@@ -41,8 +41,8 @@ struct CampaignOptions {
   std::optional<v1::Tolerance> tolerance;
   int batch = 4;          // variants compiled at a time
   std::string cuda_home;  // empty: $CUDA_HOME or /usr/local/cuda
-  // Told to stop early (Ctrl-C): what was found so far is finished and
-  // returned.
+  // Told to stop early (Ctrl-C): what was found so far is measured again, in a
+  // few seconds, and returned.
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -103,6 +103,7 @@ class LocalCampaign {
                 Candidate* winner, v1::Outcome* outcome);
   absl::Status FillWinner(const Candidate& winner, const v1::Outcome& outcome,
                           v1::Result* result);
+  bool Stopped() const;
   bool OutOfBudget() const;
   void Report(const std::string& phase);
 

@@ -21,6 +21,8 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr uint32_t kResultFormatVersion = 1;
+// Not an outcome: proposals that were not run, their code being known.
+constexpr char kSameCode[] = "SAME_CODE";
 
 std::string BaselineName(v1::BaselineKind kind) {
   return kind == v1::BASELINE_KIND_APPLICATION_CODE
@@ -36,28 +38,70 @@ std::string Indented(const std::string& text) {
   return out;
 }
 
-ordered_json ErrorsJson(const v1::Outcome& outcome) {
+ordered_json ErrorsJson(const v1::Result& result) {
+  const v1::Outcome& outcome = result.outcome();
   ordered_json errors = ordered_json::array();
-  for (const v1::RangeErrors& range : outcome.errors()) {
+  for (int i = 0; i < outcome.errors_size(); ++i) {
+    const v1::RangeErrors& range = outcome.errors(i);
     errors.push_back({{"range", range.name()},
                       {"compared_elements", range.compared_elements()},
                       {"wrong_elements", range.wrong_elements()},
                       {"max_absolute", range.max_absolute()},
                       {"max_relative", range.max_relative()},
                       {"rms", range.rms()}});
+    if (i < result.range_tolerances_size()) {
+      errors.back()["allowed_absolute"] = result.range_tolerances(i).absolute();
+      errors.back()["allowed_relative"] = result.range_tolerances(i).relative();
+    }
   }
   return errors;
 }
 
-std::string ToleranceText(const v1::Result& result) {
-  const v1::Tolerance& tolerance = result.tolerance();
-  if (tolerance.absolute() > 0 || tolerance.relative() > 0) {
-    return absl::StrFormat("absolute %g, relative %g where none is declared",
-                           tolerance.absolute(), tolerance.relative());
+// "bit for bit", or the largest error of the last verified launch and what was
+// allowed there.
+std::string ErrorsText(const v1::Result& result) {
+  const auto& ranges = result.outcome().errors();
+  int worst = -1;
+  for (int i = 0; i < ranges.size(); ++i) {
+    if (ranges[i].max_absolute() > 0 &&
+        (worst < 0 || ranges[i].max_relative() > ranges[worst].max_relative()))
+      worst = i;
   }
-  return result.deterministic()
-             ? "bit for bit where no tolerance is declared"
-             : "learned from how the unmodified kernel varies";
+  if (worst < 0) return "bit for bit";
+  std::string text = absl::StrFormat(
+      "largest error in %s: absolute %.2g, relative %.2g", ranges[worst].name(),
+      ranges[worst].max_absolute(), ranges[worst].max_relative());
+  if (worst < result.range_tolerances_size()) {
+    const v1::Tolerance& allowed = result.range_tolerances(worst);
+    absl::StrAppendFormat(&text, " (allowed: absolute %.2g, relative %.2g)",
+                          allowed.absolute(), allowed.relative());
+  }
+  return text;
+}
+
+std::string Counted(uint64_t count, const std::string& what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
+std::string NothingBetterText(const v1::Result& result) {
+  if (result.trials() > 0) {
+    return absl::StrCat("nothing better found in ",
+                        Counted(result.trials(), "trial"));
+  }
+  return result.interrupted()
+             ? "not searched: interrupted before the first trial"
+             : "not searched: the budget ended before the first trial; give "
+               "more with --budget";
+}
+
+std::string SearchText(const v1::Result& result) {
+  std::string text = absl::StrFormat(
+      "%s%s, %s, %.1f s", result.interrupted() ? "interrupted after " : "",
+      Counted(result.trials(), "trial"),
+      Counted(result.source_variants(), "source variant"), result.seconds());
+  if (!result.outcomes().empty())
+    absl::StrAppend(&text, ": ", OutcomesText(result));
+  return text;
 }
 
 }  // namespace
@@ -67,11 +111,17 @@ std::string OutcomesText(const v1::Result& result) {
   std::map<std::string, uint64_t> sorted(result.outcomes().begin(),
                                          result.outcomes().end());
   for (const auto& [kind, count] : sorted) {
+    if (kind == kSameCode) continue;
     parts.push_back(absl::StrCat(
         count, " ",
         absl::StrReplaceAll(absl::AsciiStrToLower(kind), {{"_", " "}})));
   }
-  return absl::StrJoin(parts, ", ");
+  std::string text = absl::StrJoin(parts, ", ");
+  if (const auto same = sorted.find(kSameCode); same != sorted.end()) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", same->second,
+                    " more proposals gave machine code known by then");
+  }
+  return text;
 }
 
 ordered_json ResultJson(const v1::Result& result) {
@@ -92,6 +142,7 @@ ordered_json ResultJson(const v1::Result& result) {
   json["speedup_ci95"] = {result.better() ? speedup.ci95_low() : 1.0,
                           result.better() ? speedup.ci95_high() : 1.0};
   json["pairs"] = speedup.pairs();
+  json["interrupted"] = result.interrupted();
   json["verified"] = result.verified();
   json["perturbed_inputs"] = result.perturbed();
   json["deterministic"] = result.deterministic();
@@ -106,7 +157,7 @@ ordered_json ResultJson(const v1::Result& result) {
   json["recorded_launch"] = DescribeLaunch(result.recorded_launch());
   json["patch"] = result.patch();
   json["patch_root"] = result.patch_root();
-  json["verification"] = ErrorsJson(result.outcome());
+  json["verification"] = ErrorsJson(result);
   json["trials"] = result.trials();
   json["source_variants"] = result.source_variants();
   json["outcomes"] = ordered_json::object();
@@ -154,9 +205,7 @@ std::string ResultText(const v1::Result& result) {
   absl::StrAppendFormat(&text, "baseline   %.4g ms (%s)\n",
                         result.baseline_ms(), BaselineName(result.baseline()));
   if (!result.better()) {
-    absl::StrAppendFormat(&text,
-                          "best       nothing better found in %d trials\n",
-                          result.trials());
+    absl::StrAppend(&text, "best       ", NothingBetterText(result), "\n");
   } else {
     absl::StrAppendFormat(&text, "best       %.4g ms\n", result.best_ms());
     absl::StrAppendFormat(
@@ -166,7 +215,7 @@ std::string ResultText(const v1::Result& result) {
         speedup.pairs());
     absl::StrAppendFormat(&text,
                           "verified   every launch, %s; perturbed inputs: %s\n",
-                          ToleranceText(result), result.perturbed());
+                          ErrorsText(result), result.perturbed());
     absl::StrAppend(&text, "changed    ", absl::StrJoin(result.changes(), "; "),
                     "\n");
     if (!SameLaunch(result.recorded_launch(), result.tuned_launch())) {
@@ -179,11 +228,7 @@ std::string ResultText(const v1::Result& result) {
                       result.patch_root(), "\n", Indented(result.patch()));
     }
   }
-  absl::StrAppendFormat(
-      &text, "search     %d trials, %d source variants, %.1f s%s\n",
-      result.trials(), result.source_variants(), result.seconds(),
-      result.outcomes().empty() ? ""
-                                : absl::StrCat(": ", OutcomesText(result)));
+  absl::StrAppend(&text, "search     ", SearchText(result), "\n");
   if (!result.reproduce().empty())
     absl::StrAppend(&text, "reproduce  ", result.reproduce(), "\n");
   return text;

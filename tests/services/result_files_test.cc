@@ -1,0 +1,67 @@
+#include "services/coordinator/result_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace reprise {
+namespace {
+
+using ::testing::HasSubstr;
+
+v1::Result Winner() {
+  v1::Result result;
+  result.set_better(true);
+  result.set_perturbed("verified");
+  result.set_trials(7);
+  v1::RangeErrors* exact = result.mutable_outcome()->add_errors();
+  exact->set_name("counts");
+  v1::RangeErrors* rounded = result.mutable_outcome()->add_errors();
+  rounded->set_name("forces");
+  return result;
+}
+
+TEST(ResultTextTest, SaysThatEveryBitIsEqual) {
+  EXPECT_THAT(ResultText(Winner()),
+              HasSubstr("every launch, bit for bit; perturbed inputs: "
+                        "verified"));
+}
+
+TEST(ResultTextTest, SaysTheLargestErrorAndWhatWasAllowed) {
+  v1::Result result = Winner();
+  result.mutable_outcome()->mutable_errors(1)->set_max_absolute(3e-5);
+  result.mutable_outcome()->mutable_errors(1)->set_max_relative(2e-6);
+  result.add_range_tolerances();
+  result.add_range_tolerances()->set_relative(1e-4);
+  EXPECT_THAT(ResultText(result),
+              HasSubstr("largest error in forces: absolute 3e-05, relative "
+                        "2e-06 (allowed: absolute 0, relative 0.0001)"));
+  const nlohmann::ordered_json json = ResultJson(result);
+  EXPECT_EQ(json["verification"][1]["allowed_relative"], 1e-4);
+}
+
+TEST(ResultTextTest, ASearchWithoutTrialsIsNotOneThatFoundNothing) {
+  v1::Result result;
+  EXPECT_THAT(ResultText(result),
+              HasSubstr("the budget ended before the first trial"));
+  result.set_interrupted(true);
+  EXPECT_THAT(ResultText(result),
+              HasSubstr("interrupted before the first trial"));
+  result.set_trials(1);
+  EXPECT_THAT(ResultText(result), HasSubstr("nothing better found in 1 trial"));
+  EXPECT_THAT(ResultText(result), HasSubstr("interrupted after 1 trial,"));
+}
+
+TEST(ResultTextTest, ProposalsOfKnownCodeAreNoTrials) {
+  v1::Result result;
+  result.set_trials(3);
+  (*result.mutable_outcomes())["OK"] = 2;
+  (*result.mutable_outcomes())["WRONG_RESULT"] = 1;
+  EXPECT_EQ(OutcomesText(result), "2 ok, 1 wrong result");
+  (*result.mutable_outcomes())["SAME_CODE"] = 9;
+  EXPECT_EQ(OutcomesText(result),
+            "2 ok, 1 wrong result; 9 more proposals gave machine code known "
+            "by then");
+}
+
+}  // namespace
+}  // namespace reprise
