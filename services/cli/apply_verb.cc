@@ -74,6 +74,24 @@ uint64_t Applied(const RecordResult& result, uint64_t* declined) {
   return applied;
 }
 
+// What a run with the tuned kernel came to.
+std::string LaunchesText(const v1::Result& result, uint64_t applied,
+                         uint64_t declined) {
+  const std::string& kernel = result.kernel_display_name().empty()
+                                  ? result.kernel_symbol()
+                                  : result.kernel_display_name();
+  if (applied == 0 && declined == 0)
+    return absl::StrCat("the application launched no ", kernel,
+                        ": nothing was tuned");
+  std::string text = absl::StrCat(applied, " launch", applied == 1 ? "" : "es",
+                                  " of ", kernel, " ran the tuned kernel");
+  if (declined > 0)
+    absl::StrAppend(&text, ", ", declined,
+                    " had another grid, block or shared memory than the "
+                    "recorded launch and did not");
+  return text;
+}
+
 double KernelMilliseconds(const RecordResult& result,
                           const std::string& symbol) {
   for (const KernelSeen& kernel : result.kernels) {
@@ -107,6 +125,7 @@ absl::Status Compare(const ApplyOptions& options, const v1::Result& result,
         KernelMilliseconds(runs[0].result, result.kernel_symbol()));
     kernel_with.push_back(
         KernelMilliseconds(runs[1].result, result.kernel_symbol()));
+    declined = 0;
     applied = Applied(runs[1].result, &declined);
     same_output = same_output && runs[0].output == runs[1].output;
     same_exit = same_exit && runs[0].result.application_exit_code ==
@@ -133,9 +152,8 @@ absl::Status Compare(const ApplyOptions& options, const v1::Result& result,
   std::printf(
       "kernel     %.4g ms without, %.4g ms with, all launches together\n",
       Median(kernel_without), Median(kernel_with));
-  std::printf(
-      "launches   %d ran the tuned kernel, %d had another shape and did not\n",
-      static_cast<int>(applied), static_cast<int>(declined));
+  std::printf("launches   %s\n",
+              LaunchesText(result, applied, declined).c_str());
   std::printf("output     %s, exit code %s\n",
               same_output ? "the same" : "DIFFERS",
               same_exit ? "the same" : "DIFFERS");
@@ -165,11 +183,8 @@ absl::Status RunApply(const ApplyOptions& options, CliContext* context) {
                    RunRecorded(session, options.command));
   uint64_t declined = 0;
   const uint64_t applied = Applied(run, &declined);
-  std::fprintf(stderr,
-               "reprise: %d launches of %s ran the tuned kernel, %d had "
-               "another shape and did not\n",
-               static_cast<int>(applied), result.kernel_symbol().c_str(),
-               static_cast<int>(declined));
+  std::fprintf(stderr, "reprise: %s\n",
+               LaunchesText(result, applied, declined).c_str());
   context->exit_code = run.application_exit_code;
   return absl::OkStatus();
 }

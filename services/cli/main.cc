@@ -1,8 +1,13 @@
 // reprise: one binary for people, for builds (cc) and for its own children
 // (executor, cuda-executor, compile-worker).
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "replay/base/log.h"
@@ -34,7 +39,9 @@ constexpr char kFooter[] =
     "it\n"
     "\n"
     "Exit status: 0 done, 1 failed, 2 bad usage, 3 nothing better found, 130 "
-    "interrupted.";
+    "interrupted. record and\n"
+    "apply: the application's own where it is not 0; record: 1 where nothing "
+    "was recorded.";
 
 constexpr char kCompilerHelp[] =
     "Usage: reprise cc COMPILER ARGUMENTS...\n"
@@ -46,6 +53,56 @@ constexpr char kCompilerHelp[] =
     "  make CXX=\"reprise cc clang++-22\"\n"
     "Kept in $REPRISE_HOME (or what reprise.yaml says), by default "
     "~/.cache/reprise.\n";
+
+// The verb that was meant: one that differs in at most two letters.
+std::string Nearest(const std::string& word,
+                    const std::vector<const CLI::App*>& verbs) {
+  std::string best;
+  size_t best_distance = 3;
+  for (const CLI::App* verb : verbs) {
+    const std::string& name = verb->get_name();
+    // Levenshtein's distance, row by row.
+    std::vector<size_t> row(name.size() + 1);
+    std::iota(row.begin(), row.end(), size_t{0});
+    for (size_t i = 0; i < word.size(); ++i) {
+      size_t diagonal = std::exchange(row[0], i + 1);
+      for (size_t j = 0; j < name.size(); ++j) {
+        const size_t replaced = diagonal + (word[i] == name[j] ? 0 : 1);
+        diagonal = row[j + 1];
+        row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+      }
+    }
+    if (row.back() < best_distance) {
+      best_distance = row.back();
+      best = name;
+    }
+  }
+  return best;
+}
+
+// Says what is wrong with the first word, if that is it; the parser would only
+// miss a verb.
+bool RefuseFirstWord(int argc, char** argv, const CLI::App& app) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (word == "-h" || word == "--help" || word == "--version") return false;
+  const std::vector<const CLI::App*> verbs =
+      app.get_subcommands([](const CLI::App*) { return true; });
+  std::string names;
+  for (const CLI::App* verb : verbs) {
+    if (verb->get_name() == word) return false;
+    names += (names.empty() ? "" : ", ") + verb->get_name();
+  }
+  std::string text = word.empty() ? "got no verb" : "got '" + word + "'";
+  text += ", expected a verb: " + names;
+  const std::string nearest = word.size() < 3 ? "" : Nearest(word, verbs);
+  if (!nearest.empty())
+    text += "; did you mean " + nearest + "?";
+  else if (word.starts_with('-'))
+    text += "; options follow the verb";
+  std::fprintf(stderr, "reprise: %s\nRun 'reprise --help' for what they do.\n",
+               text.c_str());
+  return true;
+}
 
 int RunVerbs(int argc, char** argv) {
   absl::StatusOr<Settings> settings =
@@ -73,6 +130,7 @@ int RunVerbs(int argc, char** argv) {
                      "run a compiler untouched and keep what replay needs: "
                      "reprise cc COMPILER ARGUMENTS...");
   app.footer(kFooter);  // last: subcommands would inherit it
+  if (RefuseFirstWord(argc, argv, app)) return kExitUsage;
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& call) {

@@ -74,10 +74,23 @@ void PrintText(const UnitReader& unit, const BaselineReport& baseline,
       speedup.stopped_by().c_str());
 }
 
+// A winner rewrites the sources of its kernel; on another one it would do
+// nothing.
+absl::Status CheckKernel(const v1::Result& result, const UnitReader& unit) {
+  const v1::Kernel& kernel = unit.manifest().kernel();
+  if (result.kernel_symbol() == kernel.symbol()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "got a result for ", result.kernel_display_name(), ", but the unit ",
+      unit.id(), " is of ", kernel.display_name(), "; the result is of unit ",
+      result.unit_id()));
+}
+
 absl::Status RunReplay(const ReplayOptions& options, CliContext* context) {
+  ASSIGN_OR_RETURN(const UnitReader unit, context->OpenUnit(options.unit));
   std::optional<v1::Variant> variant;
   if (!options.result.empty()) {
     ASSIGN_OR_RETURN(const v1::Result result, ReadResult(options.result));
+    RETURN_IF_ERROR(CheckKernel(result, unit));
     variant = result.variant();
   }
   if (!options.pipeline.empty()) {
@@ -91,7 +104,6 @@ absl::Status RunReplay(const ReplayOptions& options, CliContext* context) {
     ASSIGN_OR_RETURN(evaluator_options.tolerance,
                      ParseTolerance(options.tolerance));
   }
-  ASSIGN_OR_RETURN(const UnitReader unit, context->OpenUnit(options.unit));
   ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, context->MakeDevice());
   ASSIGN_OR_RETURN(const std::unique_ptr<CompilePool> pool,
                    context->MakePool());
