@@ -48,6 +48,36 @@ int main() {
   return 5;
 }
 """
+ENDLESS = """
+#include <cuda_runtime.h>
+#include <cstdio>
+__global__ void Endless(volatile int* a) { while (a[0] == 0) a[1] += 1; }
+int main() {
+  int* a;
+  cudaMalloc(&a, 1024);
+  cudaMemset(a, 0, 1024);
+  Endless<<<1, 1>>>(a);
+  printf("%s\\n", cudaGetErrorString(cudaDeviceSynchronize()));
+  return 7;
+}
+"""
+RECURSION = """
+#include <cuda_runtime.h>
+#include <cstdio>
+__device__ __noinline__ int Deep(int n, volatile int* a) {
+  volatile int frame[64];
+  frame[n % 64] = a[0];
+  return n == 0 ? 0 : Deep(n - 1, a) + frame[n % 64];
+}
+__global__ void Recurse(int* a, int n) { a[0] = Deep(n, a); }
+int main() {
+  int* a;
+  cudaMalloc(&a, 1024);
+  Recurse<<<1, 1>>>(a, 1 << 24);
+  printf("%s\\n", cudaGetErrorString(cudaDeviceSynchronize()));
+  return 8;
+}
+"""
 TENSOR_CORES = """
 #include <cuda_runtime.h>
 #include <cstdio>
@@ -109,7 +139,8 @@ class Catalogue:
 
     def usage_cases(self):
         self.case("unknown flag", ["optimize", "AddOne", "--budgt", "20s"], 2, ["budgt", "--help"])
-        self.case("unknown verb", ["optimise"], 2, ["optimise|subcommand|not expected"])
+        self.case("unknown verb", ["optimise"], 2, ["got 'optimise', expected a verb", "did you mean optimize"])
+        self.case("option before the verb", ["--store", "mine", "units"], 2, ["got '--store'", "options follow the verb"])
         self.case("duration that is none", ["optimize", "AddOne", "--budget", "soon"], 2, ["got duration 'soon', expected"])
         self.case("tolerance that is none", ["replay", "AddOne", "--tolerance", "tight"], 2, ["got tolerance 'tight'"])
         (self.work / "reprise.yaml").write_text("threads: 2\ndevise: cpu\n")
@@ -137,6 +168,7 @@ class Catalogue:
         self.case("no kernel of that name", ["record", "--kernel", "Multiply", "--", add], 1, ["AddOne"],
                   "The kernels that were launched are listed.")
         self.case("regular expression that is none", ["record", "--kernel", "a(", "--", add], 2, [r"a\("])
+        self.case("no unit of any kernel", ["record", "--count", "0", "--", add], 2, ["got --count 0, expected"])
         nothing = self.program("nothing", NOTHING)
         self.case("application that launches nothing", ["record", "--", nothing], 1, ["launched no kernel"])
         unknown = self.program("unknown", ADD_KERNEL.replace("AddOne", "AddTwo"), launcher=False)
@@ -154,6 +186,11 @@ class Catalogue:
         wild = self.program("wild", WILD_WRITE)
         self.case("kernel that writes out of bounds", ["record", "--", wild], 5, ["0x[0-9a-f]+"],
                   "The application sees the sticky error that CUDA gives, and its own exit code stands.")
+        endless = self.program("endless", ENDLESS)
+        self.case("kernel that does not end", ["record", "--launch-timeout", "2s", "--", endless], 7, ["did not end within 2s"],
+                  "Its runs on a copy of the memory are tried first, so that twice the time is spent in all.")
+        recursion = self.program("recursion", RECURSION)
+        self.case("recursion without end", ["record", "--", recursion], 8, ["stack overflow"])
         tensor = self.program("tensor", TENSOR_CORES)
         self.case("instruction the cpu device cannot run", ["record", "--", tensor], 6, ["mma.sync"])
 
@@ -177,6 +214,15 @@ class Catalogue:
         self.failed += check.returncode != 0
         print(f"{'ok  ' if check.returncode == 0 else 'FAIL'} units after Ctrl-C are whole: {check.stdout.strip()}")
 
+        endless = ["record", "--store", "stopped", "--launch-timeout", "1h", "--", "./endless"]
+        process = subprocess.Popen([self.reprise] + endless, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=self.environment, cwd=self.work, start_new_session=True)
+        time.sleep(5)  # at most the message depends on it
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.case("Ctrl-C while a kernel runs", endless, 130, [], "The launch is given up; nobody waits for it any more.",
+                  result=subprocess.CompletedProcess([], process.returncode, out, err))
+
     def damage_cases(self):
         unit = sorted((self.work / "units/units").iterdir())[0]
         manifest = unit / "manifest"
@@ -192,6 +238,12 @@ class Catalogue:
         manifest.write_bytes(original)
 
     def result_cases(self):
+        other = self.program("sub", ADD_KERNEL.replace("AddOne", "SubOne").replace("+= 1", "-= -1"))
+        assert self.run(["record", "--store", "one", "--", other, "500"]).returncode == 0
+        self.run(["optimize", "--store", "one", "--trials", "1", "--budget", "2s", "AddOne"])
+        result = next((self.work / "reprise-results").iterdir())
+        self.case("result of another kernel", ["replay", "--store", "one", "SubOne", "--result",
+                                               str(result.relative_to(self.work))], 2, ["got a result for AddOne"])
         self.case("result that is not there", ["apply", "no-results", "--", "./add"], 1, ["no-results", "reprise optimize"])
 
     def disk_full_case(self):
