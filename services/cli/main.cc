@@ -54,13 +54,14 @@ constexpr char kCompilerHelp[] =
     "Kept in $REPRISE_HOME (or what reprise.yaml says), by default "
     "~/.cache/reprise.\n";
 
-// The verb that was meant: one that differs in at most two letters.
+// The verb that was meant: one that begins so, or differs in few letters.
 std::string Nearest(const std::string& word,
                     const std::vector<const CLI::App*>& verbs) {
   std::string best;
-  size_t best_distance = 3;
+  size_t best_distance = std::min<size_t>(2, word.size() / 3) + 1;
   for (const CLI::App* verb : verbs) {
     const std::string& name = verb->get_name();
+    if (name.starts_with(word)) return name;
     // Levenshtein's distance, row by row.
     std::vector<size_t> row(name.size() + 1);
     std::iota(row.begin(), row.end(), size_t{0});
