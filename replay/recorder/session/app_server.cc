@@ -1,10 +1,12 @@
 #include "replay/recorder/session/app_server.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -15,6 +17,9 @@ namespace reprise {
 namespace {
 
 constexpr int kBacklog = 64;
+// How long Stop waits for the backlog to be taken up, in steps of a
+// millisecond.
+constexpr int kDrainSteps = 2000;
 
 std::string SocketPath(const TemporaryDirectory& directory) {
   return absl::StrCat(directory.path(), "/cuda");
@@ -62,10 +67,6 @@ void AppServer::Accept() {
     if (client < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (client < 0) return;  // Stop shut the socket down
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (stopping_) {
-      close(client);
-      return;
-    }
     ForgetDone();
     Client& added = clients_.emplace_back();
     added.fd = client;
@@ -88,16 +89,21 @@ void AppServer::ForgetDone() {
   }
 }
 
+// What a process said before it ended may still wait to be accepted.
+void AppServer::DrainBacklog() const {
+  pollfd waiting = {fd_, POLLIN, 0};
+  for (int i = 0; i < kDrainSteps && poll(&waiting, 1, 0) > 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 void AppServer::Stop() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (stopping_) return;
-    stopping_ = true;
-  }
+  if (stopped_) return;
+  stopped_ = true;
+  DrainBacklog();
   shutdown(fd_, SHUT_RDWR);
   acceptor_.join();
   for (Client& client : clients_) {
-    shutdown(client.fd, SHUT_RDWR);
+    shutdown(client.fd, SHUT_RDWR);  // what has arrived is still read
     client.thread.join();
     close(client.fd);
   }

@@ -28,7 +28,8 @@ class AppServer {
 
   const std::string& path() const { return path_; }
 
-  // Ends all connections; what a connection is doing is finished first.
+  // Ends all connections; what a connection is doing, and what it has received,
+  // is finished first. From one thread.
   void Stop();
 
  private:
@@ -41,6 +42,7 @@ class AppServer {
   AppServer(Serve serve, TemporaryDirectory directory, int fd);
   void Accept();
   void ForgetDone();  // requires mutex_
+  void DrainBacklog() const;
 
   const Serve serve_;
   TemporaryDirectory directory_;
@@ -48,7 +50,7 @@ class AppServer {
   const int fd_;
   std::thread acceptor_;
   std::mutex mutex_;
-  bool stopping_ = false;
+  bool stopped_ = false;
   std::list<Client> clients_;
 };
 
