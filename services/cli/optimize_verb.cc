@@ -192,7 +192,8 @@ void AddOptimizeVerb(CLI::App* app, CliContext* context) {
                    "ids, or beginnings of them that only one unit has")
       ->required();
   verb->add_option("--budget", job->budget,
-                   "time for the whole search, e.g. 20s, 10m, 2h")
+                   "time for the whole search, e.g. 20s, 10m, 2h; Ctrl-C ends "
+                   "it sooner and keeps what was found")
       ->capture_default_str();
   verb->add_option("--trials", job->trials,
                    "stop after this many trials per unit; 0: when the budget "

@@ -86,6 +86,12 @@ absl::Status CheckKernel(const v1::Result& result, const UnitReader& unit) {
 }
 
 absl::Status RunReplay(const ReplayOptions& options, CliContext* context) {
+  EvaluatorOptions evaluator_options;
+  evaluator_options.learning_replays = options.iterations;
+  if (!options.tolerance.empty()) {
+    ASSIGN_OR_RETURN(evaluator_options.tolerance,
+                     ParseTolerance(options.tolerance));
+  }
   ASSIGN_OR_RETURN(const UnitReader unit, context->OpenUnit(options.unit));
   std::optional<v1::Variant> variant;
   if (!options.result.empty()) {
@@ -97,13 +103,7 @@ absl::Status RunReplay(const ReplayOptions& options, CliContext* context) {
     if (!variant.has_value()) variant.emplace();
     variant->set_pipeline(options.pipeline);
   }
-  EvaluatorOptions evaluator_options;
-  evaluator_options.learning_replays = options.iterations;
   evaluator_options.remix = variant.has_value();
-  if (!options.tolerance.empty()) {
-    ASSIGN_OR_RETURN(evaluator_options.tolerance,
-                     ParseTolerance(options.tolerance));
-  }
   ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, context->MakeDevice());
   ASSIGN_OR_RETURN(const std::unique_ptr<CompilePool> pool,
                    context->MakePool());

@@ -41,7 +41,10 @@ absl::Status RunUnits(const UnitsOptions& options, CliContext* context) {
   if (!options.remove.empty()) {
     const absl::StatusOr<UnitReader> unit = store->Open(options.remove);
     // A damaged unit cannot be opened, but by its whole id it can go.
-    return store->Remove(unit.ok() ? unit->id() : options.remove);
+    const std::string id = unit.ok() ? unit->id() : options.remove;
+    RETURN_IF_ERROR(store->Remove(id));
+    std::printf("removed %s; its chunks go with --gc\n", id.c_str());
+    return absl::OkStatus();
   }
   if (options.collect_garbage) {
     ASSIGN_OR_RETURN(const uint64_t freed, store->CollectGarbage());
