@@ -58,22 +58,31 @@ ordered_json ErrorsJson(const v1::Result& result) {
 }
 
 // "bit for bit", or the largest error of the last verified launch and what was
-// allowed there.
+// allowed there: the sum of an absolute bound and a share of the value.
 std::string ErrorsText(const v1::Result& result) {
   const auto& ranges = result.outcome().errors();
   int worst = -1;
   for (int i = 0; i < ranges.size(); ++i) {
     if (ranges[i].max_absolute() > 0 &&
-        (worst < 0 || ranges[i].max_relative() > ranges[worst].max_relative()))
+        (worst < 0 || ranges[i].max_absolute() > ranges[worst].max_absolute()))
       worst = i;
   }
   if (worst < 0) return "bit for bit";
-  std::string text = absl::StrFormat(
-      "largest error in %s: absolute %.2g, relative %.2g", ranges[worst].name(),
-      ranges[worst].max_absolute(), ranges[worst].max_relative());
-  if (worst < result.range_tolerances_size()) {
-    const v1::Tolerance& allowed = result.range_tolerances(worst);
-    absl::StrAppendFormat(&text, " (allowed: absolute %.2g, relative %.2g)",
+  const v1::RangeErrors& range = ranges[worst];
+  const v1::Tolerance allowed = worst < result.range_tolerances_size()
+                                    ? result.range_tolerances(worst)
+                                    : v1::Tolerance();
+  // Where only a share is allowed, relative errors decide; elsewhere those of
+  // small values mislead.
+  if (allowed.absolute() == 0 && allowed.relative() > 0) {
+    return absl::StrFormat("largest relative error %.2g in %s (allowed %.2g)",
+                           range.max_relative(), range.name(),
+                           allowed.relative());
+  }
+  std::string text = absl::StrFormat("largest error %.2g in %s",
+                                     range.max_absolute(), range.name());
+  if (allowed.absolute() > 0) {
+    absl::StrAppendFormat(&text, " (allowed %.2g + %.2g of the value)",
                           allowed.absolute(), allowed.relative());
   }
   return text;

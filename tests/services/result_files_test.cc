@@ -31,10 +31,15 @@ TEST(ResultTextTest, SaysTheLargestErrorAndWhatWasAllowed) {
   result.mutable_outcome()->mutable_errors(1)->set_max_absolute(3e-5);
   result.mutable_outcome()->mutable_errors(1)->set_max_relative(2e-6);
   result.add_range_tolerances();
-  result.add_range_tolerances()->set_relative(1e-4);
+  v1::Tolerance* allowed = result.add_range_tolerances();
+  allowed->set_relative(1e-4);
   EXPECT_THAT(ResultText(result),
-              HasSubstr("largest error in forces: absolute 3e-05, relative "
-                        "2e-06 (allowed: absolute 0, relative 0.0001)"));
+              HasSubstr("every launch, largest relative error 2e-06 in forces "
+                        "(allowed 0.0001)"));
+  allowed->set_absolute(2e-4);
+  EXPECT_THAT(ResultText(result),
+              HasSubstr("every launch, largest error 3e-05 in forces (allowed "
+                        "0.0002 + 0.0001 of the value)"));
   const nlohmann::ordered_json json = ResultJson(result);
   EXPECT_EQ(json["verification"][1]["allowed_relative"], 1e-4);
 }

@@ -1,5 +1,6 @@
 #include "replay/recorder/session/session.h"
 
+#include <signal.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -144,12 +145,7 @@ void ExplainSilence(const Session& session, RecordResult* result) {
 
 // The same options with the kernels to record named.
 absl::StatusOr<RecordOptions> ChooseTop(const RecordOptions& options,
-                                        const std::vector<std::string>& argv) {
-  RecordOptions profile = options;
-  profile.top = 0;
-  profile.profile = true;
-  profile.store_directory.clear();
-  ASSIGN_OR_RETURN(RecordResult seen, RunRecorded(profile, argv));
+                                        RecordResult seen) {
   std::erase_if(seen.kernels, [](const KernelSeen& kernel) {
     return !kernel.matched || kernel.total_ms <= 0;
   });
@@ -171,16 +167,32 @@ absl::StatusOr<RecordOptions> ChooseTop(const RecordOptions& options,
   return chosen;
 }
 
+absl::StatusOr<RecordResult> RunTop(const RecordOptions& options,
+                                    const std::vector<std::string>& argv) {
+  RecordOptions profile = options;
+  profile.top = 0;
+  profile.profile = true;
+  profile.store_directory.clear();
+  ASSIGN_OR_RETURN(RecordResult seen, RunRecorded(profile, argv));
+  constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  if (std::find(std::begin(kStops), std::end(kStops),
+                seen.application_signal) != std::end(kStops)) {
+    // Somebody stopped it: no second run.
+    seen.problem = "the application was stopped while it was profiled";
+    return seen;
+  }
+  ASSIGN_OR_RETURN(const RecordOptions chosen,
+                   ChooseTop(options, std::move(seen)));
+  return RunRecorded(chosen, argv);
+}
+
 }  // namespace
 
 absl::StatusOr<RecordResult> RunRecorded(const RecordOptions& options,
                                          const std::vector<std::string>& argv) {
   if (argv.empty() || argv[0].empty())
     return absl::InvalidArgumentError("no application given");
-  if (options.top > 0) {
-    ASSIGN_OR_RETURN(const RecordOptions chosen, ChooseTop(options, argv));
-    return RunRecorded(chosen, argv);
-  }
+  if (options.top > 0) return RunTop(options, argv);
   if (options.open_gpu) return RunRecordedOnGpu(options, argv);
   ASSIGN_OR_RETURN(const std::string library,
                    FindPreloadLibrary(kLibrary, options.preload_library));

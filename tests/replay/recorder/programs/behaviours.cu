@@ -151,6 +151,9 @@ int Run(const char* mode) {
     Endless<<<1, 1>>>(device);
     cudaDeviceSynchronize();
     Print("endless");
+  } else if (std::strcmp(mode, "terminate") == 0) {
+    Launch(device, 2);
+    raise(SIGTERM);
   } else if (std::strcmp(mode, "recursion") == 0) {
     Recurse<<<1, 1>>>(device, 1 << 24);
     cudaDeviceSynchronize();

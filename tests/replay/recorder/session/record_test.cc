@@ -374,6 +374,17 @@ TEST_F(RecordTest, AUnitThatTheStoreHasIsNotCalledNew) {
   EXPECT_EQ(again.result.kernels[0].known_units, first.result.units);
 }
 
+// Regression: Ctrl-C in the profiling run began the recording run.
+TEST_F(RecordTest, AProfilingRunThatIsStoppedIsTheLast) {
+  options_.top = 1;
+  const auto result =
+      RunRecorded(options_, {build_->path() + "/app", "terminate"});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->ExitCode(), 128 + SIGTERM);
+  EXPECT_THAT(result->units, ElementsAre());
+  EXPECT_THAT(result->problem, HasSubstr("stopped while it was profiled"));
+}
+
 // The session in a child of its own, the application's output in a pipe: it
 // gets SIGTERM when the application says that it waits. The child exits with 1
 // unless the session is as it should be, else with the application's code.
