@@ -65,11 +65,12 @@ void TakeDescriptors(msghdr* message, int* descriptor) {
 bool Channel::Connect(const char* path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (strlen(path) >= sizeof(address.sun_path)) {
+  const size_t length = strlen(path);
+  if (length >= sizeof(address.sun_path)) {
     errno = ENAMETOOLONG;
     return false;
   }
-  strcpy(address.sun_path, path);
+  memcpy(address.sun_path, path, length + 1);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
   fd = AboveLowest(fd);

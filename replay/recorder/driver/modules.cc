@@ -75,8 +75,10 @@ Kernel* KernelNamed(Module* module, const char* name) {
   Kernel* kernel = new (memory) Kernel;
   kernel->module = module;
   kernel->name = copy;
-  if (!g_all_kernels.Append(kernel)) return nullptr;
-  return kernel;
+  if (g_all_kernels.Append(kernel)) return kernel;
+  free(copy);
+  free(memory);
+  return nullptr;
 }
 
 // The kernel that the handle now stands for. Requires g_mutex.
@@ -188,6 +190,7 @@ Kernel* FindUnknownKernel(CUfunction handle) {
     return nullptr;
   if (g_modules.Find(module) == nullptr && !AliasOfLibrary(module))
     Add(module, nullptr, {});
+  // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the map keeps the module.
   AddFunction(handle, module, name);
   return FindKernel(handle);
 }

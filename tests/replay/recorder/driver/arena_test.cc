@@ -63,7 +63,7 @@ class ArenaTest : public ::testing::Test {
 
 TEST_F(ArenaTest, AllocationsAreAlignedDisjointAndBacked) {
   std::map<uint64_t, uint64_t> live;
-  std::mt19937_64 random(7);
+  std::mt19937_64 random(7);  // NOLINT(bugprone-random-generator-seed)
   for (int i = 0; i < 20000; ++i) {
     if (live.size() > 500 && random() % 2 == 0) {
       auto it = live.begin();

@@ -15,7 +15,6 @@ namespace reprise {
 namespace {
 
 namespace wire = driver_wire;
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::HeardKernel;

@@ -64,7 +64,8 @@ struct FakeModule {
 struct KernelInfo {
   const char* name;
   void (*run)(void**, unsigned blocks, unsigned threads);
-  std::vector<size_t> parameters;  // sizes, all naturally aligned
+  size_t count;          // of parameters
+  size_t parameters[3];  // sizes, all naturally aligned
 };
 
 template <typename T>
@@ -76,7 +77,7 @@ T Argument(void** arguments, int i) {
 
 CUresult g_sticky = CUDA_SUCCESS;
 
-const KernelInfo kKernels[] = {
+constexpr KernelInfo kKernels[] = {
     // fill(int* to, int value, int count)
     {"fill",
      [](void** a, unsigned, unsigned) {
@@ -84,33 +85,37 @@ const KernelInfo kKernels[] = {
        for (int i = 0; i < Argument<int>(a, 2); ++i)
          to[i] = Argument<int>(a, 1);
      },
+     3,
      {8, 4, 4}},
     // increment(int* cell)
     {"increment",
      [](void** a, unsigned, unsigned) { ++*Argument<int*>(a, 0); },
+     1,
      {8}},
     // sample(texture, int* to): does nothing
-    {"sample", [](void**, unsigned, unsigned) {}, {8, 8}},
+    {"sample", [](void**, unsigned, unsigned) {}, 2, {8, 8}},
     // fail()
     {"fail",
      [](void**, unsigned, unsigned) { g_sticky = CUDA_ERROR_ILLEGAL_ADDRESS; },
+     0,
      {}},
 };
 
 const KernelInfo* InfoOf(const std::string& name) {
   for (const KernelInfo& info : kKernels)
-    if (info.name == name) return &info;
+    if (name == info.name) return &info;
   return nullptr;
 }
 
 size_t OffsetOf(const KernelInfo& info, size_t index) {
-  size_t offset = 0;
-  for (size_t i = 0; i <= index; ++i) {
-    offset = (offset + info.parameters[i] - 1) / info.parameters[i] *
-             info.parameters[i];
-    if (i < index) offset += info.parameters[i];
+  size_t end = 0;
+  for (size_t i = 0; i < info.count; ++i) {
+    const size_t bytes = info.parameters[i];
+    const size_t offset = (end + bytes - 1) / bytes * bytes;
+    if (i == index) return offset;
+    end = offset + bytes;
   }
-  return offset;
+  return end;
 }
 
 std::recursive_mutex g_mutex;
@@ -190,7 +195,7 @@ CUresult Execute(CUfunction function, unsigned blocks, unsigned threads,
     for (void** e = extra; *e != CU_LAUNCH_PARAM_END; e += 2)
       if (e[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
         buffer = static_cast<char*>(e[1]);
-    for (size_t i = 0; i < info->parameters.size(); ++i)
+    for (size_t i = 0; i < info->count; ++i)
       pointers.push_back(buffer + OffsetOf(*info, i));
     parameters = pointers.data();
   }
@@ -681,7 +686,7 @@ EXPORT CUresult cuFuncGetParamInfo(CUfunction function, size_t index,
                                    size_t* offset, size_t* bytes) {
   const KernelInfo* info =
       InfoOf(reinterpret_cast<FakeKernel*>(function)->name);
-  if (index >= info->parameters.size()) return CUDA_ERROR_INVALID_VALUE;
+  if (index >= info->count) return CUDA_ERROR_INVALID_VALUE;
   *offset = OffsetOf(*info, index);
   *bytes = info->parameters[index];
   return CUDA_SUCCESS;
@@ -731,12 +736,10 @@ EXPORT CUresult cuGetProcAddress_v2(const char* symbol, void** address, int,
   *address = nullptr;
   const bool per_thread =
       (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
-  const char* suffixes[] = {"_ptsz", "_v4", "_v2", ""};
-  for (const char* suffix : suffixes) {
-    if (suffix[1] == 'p' && !per_thread) continue;
-    *address = real(self, (std::string(symbol) + suffix).c_str());
-    if (*address != nullptr) break;
-  }
+  const std::string base = symbol;
+  if (per_thread) *address = real(self, (base + "_ptsz").c_str());
+  for (const char* suffix : {"_v4", "_v2", ""})
+    if (*address == nullptr) *address = real(self, (base + suffix).c_str());
   if (status != nullptr)
     *status = *address != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS
                                   : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;

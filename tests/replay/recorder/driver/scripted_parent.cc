@@ -29,7 +29,7 @@ class ScriptedParent::Connection {
       at_ = 0;
       if (!Handle(header.type)) break;
     }
-    for (size_t i = 0; i < heard_.kernels.size(); ++i) {
+    for (size_t i = 0; counters_ != nullptr && i < heard_.kernels.size(); ++i) {
       heard_.kernels[i].launches = counters_[i].launches;
       heard_.kernels[i].timed = counters_[i].timed;
       heard_.kernels[i].total_ns = counters_[i].total_ns;
