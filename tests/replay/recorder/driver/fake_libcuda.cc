@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <set>
@@ -109,7 +110,7 @@ const KernelInfo* InfoOf(const std::string& name) {
 
 size_t OffsetOf(const KernelInfo& info, size_t index) {
   size_t end = 0;
-  for (size_t i = 0; i < info.count; ++i) {
+  for (size_t i = 0; i < info.count && i < std::size(info.parameters); ++i) {
     const size_t bytes = info.parameters[i];
     const size_t offset = (end + bytes - 1) / bytes * bytes;
     if (i == index) return offset;
