@@ -687,7 +687,8 @@ EXPORT CUresult cuFuncGetParamInfo(CUfunction function, size_t index,
                                    size_t* offset, size_t* bytes) {
   const KernelInfo* info =
       InfoOf(reinterpret_cast<FakeKernel*>(function)->name);
-  if (index >= info->count) return CUDA_ERROR_INVALID_VALUE;
+  if (index >= info->count || index >= std::size(info->parameters))
+    return CUDA_ERROR_INVALID_VALUE;
   *offset = OffsetOf(*info, index);
   *bytes = info->parameters[index];
   return CUDA_SUCCESS;
