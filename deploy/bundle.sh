@@ -16,15 +16,15 @@ output=$(realpath -m "${1:-$REPRISE_ROOT/build/reprise-bundle.tar.xz}")
 limit_mib=64
 
 ensure_cuda
-build release reprise_all load_cubins
+build release reprise_all load_cubins cuda_device_benchmark
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 bundle=$stage/reprise-bundle
 mkdir -p "$bundle/bin" "$bundle/lib/clang/22" "$bundle/share"
 cp "$REPRISE_ROOT/build/release/bin/reprise" "$bundle/bin/"
-cp "$REPRISE_ROOT/build/release/tests/bin/load_cubins" "$bundle/bin/"
+cp "$REPRISE_ROOT"/build/release/tests/bin/{load_cubins,cuda_device_benchmark} "$bundle/bin/"
 cp "$REPRISE_ROOT"/build/release/lib/libreprise_{cudart,cuda}.so "$bundle/lib/"
-strip "$bundle/bin/reprise" "$bundle/bin/load_cubins"
+strip "$bundle"/bin/*
 
 # glibc and its parts come from the host: a second libc does not work.
 ldd "$bundle/bin/reprise" | awk '$3 ~ /^\// {print $3}' |

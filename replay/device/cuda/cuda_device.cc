@@ -1,5 +1,6 @@
 #include "replay/device/cuda/cuda_device.h"
 
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,7 @@
 #include "replay/device/cuda/executor_client.h"
 #include "replay/device/cuda/unit_image.h"
 #include "replay/recorder/cc/cubin.h"
+#include "replay/recorder/session/kernel_symbols.h"
 #include "replay/unit/unit_store.h"
 
 namespace reprise {
@@ -48,15 +50,19 @@ class CudaResidentUnit : public ResidentUnit {
     v1::LoadCudaModuleRequest request;
     request.set_image(code.code());
     request.set_kernel(kernel_symbol);
-    if (AddVariables(code.code(), /*keep=*/true, &request))
-      return Load(std::move(request));
-    // Not machine code yet: what the compiler knows of.
-    for (const v1::ModuleGlobal& global : code.globals()) {
-      v1::CudaModuleVariable* variable = request.add_variables();
-      variable->set_symbol(global.symbol());
-      variable->set_bytes(global.bytes());
-      variable->set_keep(!global.constant() && !IsRange(global.symbol()));
+    absl::StatusOr<std::vector<CubinVariable>> variables =
+        CubinVariables(code.code());
+    if (!variables.ok()) {
+      // Not machine code yet: what the compiler knows of.
+      variables.emplace();
+      for (const v1::ModuleGlobal& global : code.globals()) {
+        CubinVariable& variable = variables->emplace_back();
+        variable.symbol = global.symbol();
+        variable.bytes = global.bytes();
+        variable.constant = global.constant();
+      }
     }
+    AddVariables(*variables, /*keep=*/true, &request);
     return Load(std::move(request));
   }
 
@@ -74,8 +80,9 @@ class CudaResidentUnit : public ResidentUnit {
     // The unit holds all that the application's kernel touches.
     const absl::StatusOr<std::string> cubin =
         CubinFor(request.image(), manifest.architecture());
-    AddVariables(cubin.ok() ? *cubin : request.image(), /*keep=*/false,
-                 &request);
+    const absl::StatusOr<std::vector<CubinVariable>> variables =
+        CubinVariables(cubin.ok() ? *cubin : request.image());
+    if (variables.ok()) AddVariables(*variables, /*keep=*/false, &request);
     return Load(std::move(request), /*is_applications=*/true);
   }
 
@@ -147,21 +154,43 @@ class CudaResidentUnit : public ResidentUnit {
     return false;
   }
 
-  // Variables that the machine code declares; false where it is none (PTX).
-  bool AddVariables(const std::string& cubin, bool keep,
+  // What the code declares.
+  void AddVariables(const std::vector<CubinVariable>& declared, bool keep,
                     v1::LoadCudaModuleRequest* request) const {
-    const absl::StatusOr<std::vector<CubinVariable>> found =
-        CubinVariables(cubin);
-    if (!found.ok()) return false;
-    for (const CubinVariable& in_code : *found) {
+    const std::map<std::string, std::string> ranges =
+        RangesUnderOtherNames(declared);
+    for (const CubinVariable& in_code : declared) {
       v1::CudaModuleVariable* variable = request->add_variables();
       variable->set_symbol(in_code.symbol);
+      if (const auto other = ranges.find(in_code.symbol);
+          other != ranges.end()) {
+        variable->set_range_symbol(other->second);
+      }
       variable->set_bytes(in_code.bytes);
       variable->set_section(in_code.section);
       variable->set_offset(in_code.offset);
-      variable->set_keep(keep && !in_code.constant && !IsRange(in_code.symbol));
+      variable->set_keep(keep && !in_code.constant &&
+                         variable->range_symbol().empty() &&
+                         !IsRange(in_code.symbol));
     }
-    return true;
+  }
+
+  // Ranges of the unit that the code has under another name: code's name to
+  // range's.
+  std::map<std::string, std::string> RangesUnderOtherNames(
+      const std::vector<CubinVariable>& in_code) const {
+    std::vector<std::string> symbols;
+    for (const CubinVariable& variable : in_code)
+      symbols.push_back(variable.symbol);
+    std::map<std::string, std::string> names;
+    for (const v1::MemoryRange& range : unit_.manifest().memory()) {
+      if (range.symbol().empty()) continue;
+      const int found = FindSymbol(symbols, range.symbol());
+      if (found < 0) continue;
+      const std::string& symbol = symbols[static_cast<size_t>(found)];
+      if (symbol != range.symbol()) names[symbol] = range.symbol();
+    }
+    return names;
   }
 
   absl::StatusOr<std::unique_ptr<LoadedKernel>> Load(

@@ -49,6 +49,16 @@ std::vector<ImageRange> WholeImage(const CapturedMemory& memory) {
   return image;
 }
 
+// Variables get the names that the source's compiler gives them.
+void NameAsInSource(const Program& program, std::vector<ImageRange>* image) {
+  const std::vector<std::string> variables = program.SourceVariables();
+  for (ImageRange& range : *image) {
+    if (range.symbol.empty()) continue;
+    const int found = FindSymbol(variables, range.symbol);
+    if (found >= 0) range.symbol = variables[static_cast<size_t>(found)];
+  }
+}
+
 std::string InstanceHash(const CapturedLaunch& captured,
                          const std::vector<ImageRange>& image) {
   FieldHasher hasher;
@@ -98,6 +108,7 @@ absl::Status RecordingFinisher::Finish(const CapturedLaunch& captured) {
   }
   ASSIGN_OR_RETURN(std::vector<ImageRange> image,
                    CutMemory(captured, observation));
+  if (captured.program != nullptr) NameAsInSource(*captured.program, &image);
   uint64_t bytes = 0;
   RecordedInstance instance;
   for (const ImageRange& range : image) {

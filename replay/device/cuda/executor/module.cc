@@ -100,9 +100,14 @@ std::optional<Module::Variable> Module::LookUp(
     return named;
   const v1::CudaModuleVariable* wanted = nullptr;
   for (const v1::CudaModuleVariable& variable : request_.variables()) {
-    if (variable.symbol() == symbol) wanted = &variable;
+    if (variable.symbol() == symbol || variable.range_symbol() == symbol)
+      wanted = &variable;
   }
-  if (wanted == nullptr || wanted->section().empty()) return std::nullopt;
+  if (wanted == nullptr) return std::nullopt;
+  if (const std::optional<Variable> named = AskDriver(wanted->symbol());
+      named.has_value())
+    return named;
+  if (wanted->section().empty()) return std::nullopt;
   // By another one of its section.
   for (const v1::CudaModuleVariable& other : request_.variables()) {
     if (other.section() != wanted->section()) continue;

@@ -433,6 +433,25 @@ TEST_F(CudaDeviceTest, VariablesLiveWhereEachModuleHasThem) {
   }
 }
 
+// nvcc calls a static variable "count", Clang "_ZL5count".
+TEST_F(CudaDeviceTest, VariablesMayHaveOtherNamesInTheCode) {
+  AddVariable(kFactor, "_ZL6factor", 2, 2);
+  AddVariable(kCounter, "_ZL5count", 0, 1);
+  Load();
+  v1::CompileReply code =
+      Code("scale", "variable factor 8 77\nvariable count 8 99\n");
+  code.add_globals()->set_symbol("factor");
+  code.add_globals()->set_symbol("count");
+  const auto kernel = resident_->LoadKernel(code, "scale");
+  ASSERT_TRUE(kernel.ok());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Run(*resident_, **kernel).kind, v1::OUTCOME_KIND_OK);
+    const Verdict verdict = Judge(*resident_);
+    EXPECT_TRUE(verdict.equal);
+    EXPECT_EQ(verdict.ranges.size(), 3u);
+  }
+}
+
 TEST_F(CudaDeviceTest, VariableThatTheUnitDoesNotHaveStartsAfreshEveryTime) {
   AddVariable(kFactor, "factor", 2, 2);
   Load();
