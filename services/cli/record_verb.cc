@@ -68,10 +68,10 @@ void PrintSummary(const RecordResult& result) {
           kernel.total_ms > 0
               ? absl::StrFormat(", %.3g ms in all", kernel.total_ms)
               : "";
-      terminal.Line(absl::StrFormat(
-          "reprise: %s %s (%d launch%s%s)",
-          known ? "already recorded:" : "recorded", terminal.Bold(unit),
-          kernel.launches, kernel.launches == 1 ? "" : "es", time));
+      terminal.Line(absl::StrFormat("reprise: %s %s (%d launch%s%s)",
+                                    known ? "already recorded:" : "recorded",
+                                    terminal.Bold(unit), kernel.launches,
+                                    kernel.launches == 1 ? "" : "es", time));
     }
     // Otherwise the problem below names all kernels.
     if (!kernel.problem.empty() && result.problem.empty()) {
