@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -86,8 +87,11 @@ absl::StatusOr<CompiledUnit> CompileUnit(CompilePool& pool,
 }  // namespace
 
 absl::StatusOr<std::vector<AppKernel>> LoadAppKernels(
-    CompilePool& pool, const std::string& apps_directory,
+    CompilePool& pool, const std::string& given_directory,
     const std::vector<std::string>& only) {
+  // Compilers run in directories of their own.
+  const std::string apps_directory =
+      std::filesystem::absolute(given_directory).lexically_normal();
   ASSIGN_OR_RETURN(const std::vector<App> apps,
                    ReadTable(apps_directory, only));
   std::vector<AppKernel> all;
