@@ -1,6 +1,7 @@
 #include "replay/unit/describe.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -207,6 +208,28 @@ std::string FormatBytes(uint64_t bytes) {
 std::string KernelName(const v1::Kernel& kernel) {
   return kernel.display_name().empty() ? kernel.symbol()
                                        : kernel.display_name();
+}
+
+std::string RangeName(const v1::Unit& unit, const v1::MemoryRange& range) {
+  if (!range.symbol().empty()) return range.symbol();
+  for (int i = 0; i < unit.kernel().parameters_size(); ++i) {
+    const v1::KernelParameter& parameter = unit.kernel().parameters(i);
+    uint64_t value = 0;
+    if (parameter.bytes() != sizeof(value) ||
+        parameter.offset() + sizeof(value) > unit.arguments().size())
+      continue;
+    std::memcpy(&value, unit.arguments().data() + parameter.offset(),
+                sizeof(value));
+    if (value < range.address() || value >= range.address() + range.bytes())
+      continue;
+    const std::string argument = parameter.name().empty()
+                                     ? absl::StrCat("argument ", i)
+                                     : parameter.name();
+    return value == range.address() ? argument
+                                    : absl::StrFormat("%s (-0x%x)", argument,
+                                                      value - range.address());
+  }
+  return absl::StrFormat("memory at 0x%x", range.address());
 }
 
 uint64_t MemoryBytes(const v1::Unit& unit) {

@@ -19,6 +19,10 @@ std::string KernelName(const v1::Kernel& kernel);
 
 uint64_t MemoryBytes(const v1::Unit& unit);
 
+// What a person calls a range: a variable's symbol, the argument that points
+// into it, else its address.
+std::string RangeName(const v1::Unit& unit, const v1::MemoryRange& range);
+
 // Bytes of chunks that are zero and not stored.
 uint64_t ZeroBytes(const v1::Blob& blob);
 

@@ -16,6 +16,7 @@
 #include "replay/base/status_macros.h"
 #include "replay/device/cpu/resident/parallel.h"
 #include "replay/unit/blob.h"
+#include "replay/unit/describe.h"
 
 namespace reprise::cuda {
 namespace {
@@ -24,28 +25,6 @@ constexpr uint64_t kPageBytes = 4096;
 
 uint64_t PageUp(uint64_t value) {
   return (value + kPageBytes - 1) / kPageBytes * kPageBytes;
-}
-
-std::string RangeName(const v1::Unit& unit, const v1::MemoryRange& range) {
-  if (!range.symbol().empty()) return range.symbol();
-  for (int i = 0; i < unit.kernel().parameters_size(); ++i) {
-    const v1::KernelParameter& parameter = unit.kernel().parameters(i);
-    uint64_t value = 0;
-    if (parameter.bytes() != sizeof(value) ||
-        parameter.offset() + sizeof(value) > unit.arguments().size())
-      continue;
-    std::memcpy(&value, unit.arguments().data() + parameter.offset(),
-                sizeof(value));
-    if (value < range.address() || value >= range.address() + range.bytes())
-      continue;
-    const std::string argument = parameter.name().empty()
-                                     ? absl::StrCat("argument ", i)
-                                     : parameter.name();
-    return value == range.address() ? argument
-                                    : absl::StrFormat("%s (-0x%x)", argument,
-                                                      value - range.address());
-  }
-  return absl::StrFormat("memory at 0x%x", range.address());
 }
 
 void AddPairs(const IntervalSet& set,

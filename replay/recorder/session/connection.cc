@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "replay/recorder/preload/protocol.h"
+#include "replay/recorder/session/launch_request.h"
 #include "replay/recorder/session/socket_message.h"
 
 namespace reprise {
@@ -14,14 +15,6 @@ namespace {
 // A message may hold a module's images.
 constexpr uint64_t kMaxMessageBytes = wire::kMaxImageBytes;
 constexpr uint64_t kMaxImages = 1 << 16;
-
-v1::Dim3 ToDim3(const uint32_t (&dim)[3]) {
-  v1::Dim3 message;
-  message.set_x(dim[0]);
-  message.set_y(dim[1]);
-  message.set_z(dim[2]);
-  return message;
-}
 
 class Connection {
  public:
@@ -211,15 +204,8 @@ bool Connection::Launch(Payload& payload) {
   if (!payload.Take(&request)) return false;
   const std::string arguments = payload.TakeRest();
   if (arguments.size() != request.argument_bytes) return false;
-  v1::LaunchConfig launch;
-  *launch.mutable_grid() = ToDim3(request.grid);
-  *launch.mutable_block() = ToDim3(request.block);
-  if (request.cluster[0] != 0)
-    *launch.mutable_cluster() = ToDim3(request.cluster);
-  launch.set_dynamic_shared_bytes(request.dynamic_shared_bytes);
-  launch.set_cooperative(request.cooperative != 0);
   AppDevice::LaunchResult result =
-      device_->Launch(request.function, launch, arguments);
+      device_->Launch(request.function, ToLaunch(request), arguments);
   wire::LaunchReply reply;
   reply.error = result.error;
   reply.sticky = result.sticky;

@@ -14,31 +14,13 @@
 #include "replay/recorder/cc/cubin.h"
 #include "replay/recorder/cc/device_images.h"
 #include "replay/recorder/driver/protocol.h"
+#include "replay/recorder/session/launch_request.h"
 #include "replay/recorder/session/socket_message.h"
 
 namespace reprise {
 namespace {
 
 namespace wire = driver_wire;
-
-v1::Dim3 ToDim3(const uint32_t (&dim)[3]) {
-  v1::Dim3 message;
-  message.set_x(dim[0]);
-  message.set_y(dim[1]);
-  message.set_z(dim[2]);
-  return message;
-}
-
-v1::LaunchConfig ToLaunch(const wire::BeginRequest& request) {
-  v1::LaunchConfig launch;
-  *launch.mutable_grid() = ToDim3(request.grid);
-  *launch.mutable_block() = ToDim3(request.block);
-  if (request.cluster[0] != 0)
-    *launch.mutable_cluster() = ToDim3(request.cluster);
-  launch.set_dynamic_shared_bytes(request.dynamic_shared_bytes);
-  launch.set_cooperative(request.cooperative != 0);
-  return launch;
-}
 
 // The counters that the process adds to; readable after its end.
 class Counters {
