@@ -21,8 +21,8 @@ class HandleQuery {
  public:
   HandleQuery(CUfunction handle, const Kernel& kernel)
       : handle_(handle),
-        kernel_(reinterpret_cast<CUkernel>(handle) == kernel.library_kernel
-                    ? kernel.library_kernel
+        kernel_(reinterpret_cast<CUkernel>(handle) == kernel.cu_kernel
+                    ? kernel.cu_kernel
                     : nullptr) {
     const Context* context = CurrentContext();
     if (context != nullptr) device_ = context->device;

@@ -47,7 +47,7 @@ Module* Add(CUmodule handle, CUlibrary library, const Image& image) {
   if (memory == nullptr) return nullptr;
   Module* module = new (memory) Module;
   module->module = handle;
-  module->library = library;
+  module->cu_library = library;
   module->image = image;
   if (library == nullptr) CUDA_CALL(cuCtxGetCurrent, &module->context);
   CopyImage(module);
@@ -113,8 +113,9 @@ bool AliasOfLibrary(CUmodule module) {
   Module* found = nullptr;
   g_modules.ForEach([&](Module* known) {
     CUmodule here = nullptr;
-    if (found == nullptr && known->library != nullptr &&
-        CUDA_CALL(cuLibraryGetModule, &here, known->library) == CUDA_SUCCESS &&
+    if (found == nullptr && known->cu_library != nullptr &&
+        CUDA_CALL(cuLibraryGetModule, &here, known->cu_library) ==
+            CUDA_SUCCESS &&
         here == module)
       found = known;
   });
@@ -165,7 +166,7 @@ void AddFunction(CUfunction handle, CUmodule module, const char* name) {
 void AddKernel(CUkernel handle, CUlibrary library, const char* name) {
   MutexLock lock(g_mutex);
   Kernel* kernel = AddHandle(handle, library, name);
-  if (kernel != nullptr) kernel->library_kernel = handle;
+  if (kernel != nullptr) kernel->cu_kernel = handle;
 }
 
 void AddAlias(CUfunction handle, CUkernel kernel) {

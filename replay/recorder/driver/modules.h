@@ -18,7 +18,7 @@ struct Module {
   uint64_t number = 0;
   // One of the two; a library's modules are not kept.
   CUmodule module = nullptr;
-  CUlibrary library = nullptr;
+  CUlibrary cu_library = nullptr;
   CUcontext context = nullptr;  // of a module that is no library's
   Image image;
   bool owns_image = false;
@@ -28,7 +28,7 @@ struct Module {
 struct Kernel {
   Module* module = nullptr;
   const char* name = nullptr;
-  CUkernel library_kernel = nullptr;  // where a library gave it
+  CUkernel cu_kernel = nullptr;  // where a library gave it
 
   // Valid once `introduced` is true.
   std::atomic<bool> introduced{false};

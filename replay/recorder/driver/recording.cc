@@ -105,12 +105,12 @@ bool FindVariable(const Module& module, const char* name, uint64_t* address,
   CUdeviceptr pointer = 0;
   size_t size = 0;
   CUresult result = CUDA_ERROR_NOT_FOUND;
-  if (module.library != nullptr) {
+  if (module.cu_library != nullptr) {
     result =
-        CUDA_CALL(cuLibraryGetGlobal, &pointer, &size, module.library, name);
+        CUDA_CALL(cuLibraryGetGlobal, &pointer, &size, module.cu_library, name);
     if (result != CUDA_SUCCESS)
-      result =
-          CUDA_CALL(cuLibraryGetManaged, &pointer, &size, module.library, name);
+      result = CUDA_CALL(cuLibraryGetManaged, &pointer, &size,
+                         module.cu_library, name);
   } else if (module.module != nullptr) {
     result =
         CUDA_CALL(cuModuleGetGlobal_v2, &pointer, &size, module.module, name);

@@ -44,13 +44,7 @@ absl::Status SetUp(const RecordOptions& options, GpuSession* session) {
     ASSIGN_OR_RETURN(session->store,
                      UnitStore::Open({.directory = options.store_directory}));
   }
-  CompilePool::Options pool;
-  pool.executable = options.executable;
-  pool.worker_arguments = options.worker_arguments;
-  pool.workers = options.compile_workers;
-  pool.cuda_home = options.cuda_home;
-  pool.job_timeout = absl::Minutes(10);
-  ASSIGN_OR_RETURN(session->pool, CompilePool::Create(std::move(pool)));
+  ASSIGN_OR_RETURN(session->pool, CreateRecordingPool(options));
   ProgramCatalog::Options catalog;
   catalog.registry_directory = options.registry_directory;
   catalog.compile_commands = options.compile_commands;
@@ -69,7 +63,6 @@ DriverConnectionOptions MakeConnectionOptions(const RecordOptions& options,
   if (options.profile) connection.flags |= driver_wire::kFlagProfile;
   if (options.native_allocator)
     connection.flags |= driver_wire::kFlagNativeAllocator;
-  connection.max_unit_bytes = options.max_unit_bytes;
   connection.catalog = session->catalog.get();
   connection.ledger = session->ledger.get();
   connection.captures = &session->captures;

@@ -75,14 +75,7 @@ absl::Status SetUp(const RecordOptions& options,
     ASSIGN_OR_RETURN(session->store,
                      UnitStore::Open({.directory = options.store_directory}));
   }
-  CompilePool::Options pool;
-  pool.executable = options.executable;
-  pool.worker_arguments = options.worker_arguments;
-  pool.workers = options.compile_workers;
-  pool.cuda_home = options.cuda_home;
-  // An application's own source compiles; on a busy machine that may take long.
-  pool.job_timeout = absl::Minutes(10);
-  ASSIGN_OR_RETURN(session->pool, CompilePool::Create(std::move(pool)));
+  ASSIGN_OR_RETURN(session->pool, CreateRecordingPool(options));
   ASSIGN_OR_RETURN(
       session->catalog,
       ProgramCatalog::Create({options.registry_directory,
@@ -187,6 +180,18 @@ absl::StatusOr<RecordResult> RunTop(const RecordOptions& options,
 }
 
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<CompilePool>> CreateRecordingPool(
+    const RecordOptions& options) {
+  CompilePool::Options pool;
+  pool.executable = options.executable;
+  pool.worker_arguments = options.worker_arguments;
+  pool.workers = options.compile_workers;
+  pool.cuda_home = options.cuda_home;
+  // An application's own source compiles; on a busy machine that may take long.
+  pool.job_timeout = absl::Minutes(10);
+  return CompilePool::Create(std::move(pool));
+}
 
 absl::StatusOr<RecordResult> RunRecorded(const RecordOptions& options,
                                          const std::vector<std::string>& argv) {
