@@ -142,7 +142,7 @@ absl::Status Bench::MeasureMemory() {
       continue;
     }
     const auto whole = static_cast<double>(bytes);
-    Add("cuda.load_gb_s", whole / (image + device) / 1e9, "GB/s", ">= 5");
+    Add("cuda.unit_load_gb_s", whole / (image + device) / 1e9, "GB/s", ">= 5");
     Add("cuda.load_image_gb_s", whole / image / 1e9, "GB/s");
     Add("cuda.load_device_gb_s", whole / device / 1e9, "GB/s");
     v1::MeasureCudaRequest request;
@@ -197,7 +197,7 @@ absl::Status Bench::MeasureRemap() {
                      return client->Prepare(request);
                    }));
   Add("cuda.request_us", same, "us");
-  Add("cuda.remap_large_us", turns - same, "us", "< 1000");
+  Add("cuda.remap_ms", (turns - same) / 1e3, "ms", "<= 2");
   client->UnloadUnit(a);
   client->UnloadUnit(b);
   return absl::OkStatus();

@@ -153,11 +153,23 @@ class Recording:
             self.write_json(results, recorded, replays, own, ir)
         return 0 if len(recorded) == len(results) and len(own) == len(ir) == len(replays) else 1
 
+    def compiler(self):
+        return "Clang" if self.options.built else f"nvcc -cudart {self.options.cudart}"
+
+    def command(self):
+        words = ["python3 tests/benchmarks/record_on_gpu.py --reprise build/release/bin/reprise"]
+        if self.options.built:
+            words.append("--built build/clang-apps")
+        if pathlib.Path(self.options.table) != APPS / "apps.tsv":
+            words.append(f"--table tests/apps/{pathlib.Path(self.options.table).name}")
+        if self.options.metric != "cuda":
+            words.append(f"--metric {self.options.metric}")
+        return " ".join(words + ["--json docs/benchmarks/h200-record.json"])
+
     def write_json(self, results, recorded, replays, own, ir):
         _, gpu, _, _ = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
-        shared = {"environment": f"{gpu.strip()} (GPU, driver); nvcc -cudart {self.options.cudart}",
-                  "command": "python3 tests/benchmarks/record_on_gpu.py --reprise build/release/bin/reprise --json "
-                             "docs/benchmarks/h200-record.json",
+        shared = {"environment": f"{gpu.strip()} (GPU, driver); {self.compiler()}",
+                  "command": self.command(),
                   "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat()}
         both = [replay for replay in replays if replay in own and replay in ir]
         measured = [
