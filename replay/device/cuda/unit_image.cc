@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "replay/base/file_util.h"
+#include "replay/base/parallel_for.h"
 #include "replay/base/status_macros.h"
-#include "replay/device/cpu/resident/parallel.h"
 #include "replay/unit/blob.h"
 #include "replay/unit/describe.h"
 
@@ -164,7 +164,7 @@ void UnitImage::FindAddressWords() {
   std::vector<v1::CudaAddressWord> found;
   for (int i = 0; i < request_.ranges_size(); ++i) {
     const v1::CudaUnitRange& range = request_.ranges(i);
-    cpu::ParallelFor(range.bytes(), [&](uint64_t begin, uint64_t end) {
+    ParallelFor(range.bytes(), [&](uint64_t begin, uint64_t end) {
       std::vector<v1::CudaAddressWord> here;
       ScanRange(i, variables, begin, end, &here);
       const std::lock_guard<std::mutex> lock(mutex);

@@ -23,6 +23,8 @@ class DeviceBacking final : public Backing {
   void Unmap(uint64_t address, uint64_t bytes, uint64_t handle) override;
 
  private:
+  void Release(uint64_t address, uint64_t bytes, uint64_t handle);
+
   int device_ = 0;
 };
 
@@ -121,7 +123,7 @@ bool DeviceBacking::Map(uint64_t address, uint64_t bytes, uint64_t* handle) {
     return false;
   }
   if (GrantAccess(address, bytes, device_) != CUDA_SUCCESS) {
-    Unmap(address, bytes, memory);
+    Release(address, bytes, memory);
     return false;
   }
   // The driver copies between its own allocations on any two devices; between
@@ -132,10 +134,16 @@ bool DeviceBacking::Map(uint64_t address, uint64_t bytes, uint64_t* handle) {
       GrantAccess(address, bytes, peer);
   }
   *handle = memory;
+  NoteDeviceMemory(static_cast<int64_t>(bytes));
   return true;
 }
 
 void DeviceBacking::Unmap(uint64_t address, uint64_t bytes, uint64_t handle) {
+  NoteDeviceMemory(-static_cast<int64_t>(bytes));
+  Release(address, bytes, handle);
+}
+
+void DeviceBacking::Release(uint64_t address, uint64_t bytes, uint64_t handle) {
   RelaxedCapture relaxed;
   CUDA_CALL(cuMemUnmap, static_cast<CUdeviceptr>(address),
             static_cast<size_t>(bytes));

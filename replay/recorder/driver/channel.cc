@@ -145,4 +145,9 @@ bool Channel::ReceiveBytes(void* data, size_t size) {
   return ok;
 }
 
+bool Channel::PeerListens() const {
+  char byte = 0;
+  return fd_ >= 0 && recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+}
+
 }  // namespace reprise::driver

@@ -46,6 +46,9 @@ class Channel {
   }
   bool ReceiveBytes(void* data, size_t size);
 
+  // Whether the parent's end is open.
+  bool PeerListens() const;
+
  private:
   bool ReceiveStruct(driver_wire::MessageType type, void* data, size_t size,
                      uint64_t* rest, uint64_t max_rest, int* descriptor);

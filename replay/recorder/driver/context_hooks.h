@@ -25,7 +25,7 @@ CUresult CUDAAPI Init(unsigned int flags) {
 inline void ForgetEverythingOf(CUcontext context) {
   ForgetTimings(context);
   ForgetContextModules(context);
-  ForgetStaging(context);
+  ForgetWindow(context);
   ForgetContextMemory(context);
   ForgetContext(context);
 }

@@ -1,16 +1,21 @@
-// Copies live memory into a recording's image: from the device through pinned
-// staging buffers, from there by several threads. Requires that nothing changes
-// the memory meanwhile. Not thread-safe.
+// Puts live memory through the window to the parent (protocol.h), which takes
+// it out with threads of its own. Requires that nothing changes the memory
+// meanwhile. Not thread-safe.
 #ifndef REPRISE_REPLAY_RECORDER_DRIVER_IMAGE_COPY_H_
 #define REPRISE_REPLAY_RECORDER_DRIVER_IMAGE_COPY_H_
 
 #include <cuda.h>
 #include <stdint.h>
 
+#include "replay/recorder/driver/process.h"
 #include "replay/recorder/driver/protocol.h"
 #include "replay/recorder/preload/support.h"
 
 namespace reprise::driver {
+
+// Maps the window that the parent made; it stays for later recordings. False:
+// it is no window of so many slots, or there is no address space.
+bool MapWindow(int fd, uint32_t slots);
 
 class ImageCopy {
  public:
@@ -19,58 +24,45 @@ class ImageCopy {
   ImageCopy(const ImageCopy&) = delete;
   ImageCopy& operator=(const ImageCopy&) = delete;
 
-  // Takes a stream of the current context, and staging memory, which stays for
-  // the next recording. The ranges are in the order of the image and must
-  // outlive this. After an error nothing else may be called.
+  // Takes a stream of the current context and makes the window known to the
+  // driver. The ranges are in the order of the image and must outlive this.
+  // After an error nothing else may be called.
   CUresult Open(const standin::Array<driver_wire::LiveRange>& ranges,
                 uint64_t image_bytes);
 
-  // Fills `image`, which is zeros.
-  CUresult CopyAll(char* image);
+  // One pass: returns when the parent has taken everything. Where the parent
+  // goes away, says so (ParentLock::Lost) and returns an error.
+  CUresult CopyOut(ParentLock& parent);
+
   // Leaves its resources behind: freeing them could wait for work that does not
   // end.
   void Leak();
   // Keeps a stream of the current context busy for some tens of microseconds,
   // so that what is enqueued next runs without gaps.
   void Delay(CUstream stream);
-  // Fills the blocks of `changed` that differ from `image` and sets their bits
-  // (see EpilogueNotice).
-  CUresult CopyChanged(const char* image, char* changed, unsigned char* bits);
 
  private:
-  static constexpr int kBuffers = 4;
-  static constexpr uint64_t kBufferBytes = 32 << 20;
-  static constexpr uint64_t kMinBufferBytes = 4 << 20;
-  static constexpr int kMaxWorkers = 16;
-
-  struct Worker;
-  struct Pass;
-
-  CUresult Run(Pass* pass);
   CUresult Issue(uint64_t chunk);
+  CUresult Publish(uint64_t chunk);
+  CUresult CopyChunks(ParentLock& parent);
   CUresult CopyRange(const driver_wire::LiveRange& range, uint64_t offset,
                      uint64_t bytes, char* to);
+  bool AwaitTaken(ParentLock& parent, uint64_t chunk);
   uint64_t ChunkBytes(uint64_t chunk) const;
-  void Process(Pass* pass, uint64_t chunk, uint64_t slice, uint64_t slices);
-  static void Fill(char* to, const char* from, uint64_t bytes);
-  static void FillChanged(Pass* pass, uint64_t base, const char* from,
-                          uint64_t bytes);
-  static void* RunWorker(void* worker);
 
   const standin::Array<driver_wire::LiveRange>* ranges_ = nullptr;
   uint64_t image_bytes_ = 0;
   uint64_t chunks_ = 0;
-  char* buffers_[kBuffers] = {};  // of the staging memory
-  CUevent events_[kBuffers] = {};
+  CUevent events_[driver_wire::kMaxSlots] = {};
   CUstream stream_ = nullptr;
   // Where the next chunk begins.
   size_t next_range_ = 0;
   uint64_t next_range_offset_ = 0;  // of next_range_ in the image
 };
 
-// The context is gone, and staging memory with it where it came from there.
-// Requires that nothing is being recorded.
-void ForgetStaging(CUcontext context);
+// The context is gone, and with it what it knew of the window. Requires that
+// nothing is being recorded.
+void ForgetWindow(CUcontext context);
 
 }  // namespace reprise::driver
 

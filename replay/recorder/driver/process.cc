@@ -26,7 +26,7 @@ struct Process {
   Channel channel;
   std::atomic<bool> listens{false};
   wire::HelloReply hello;
-  wire::KernelCounter* counters = nullptr;
+  wire::ProcessCounters* counters = nullptr;
   wire::KernelCounter dummy;
   Array<uint64_t> said;  // hashes of problems
 };
@@ -53,13 +53,13 @@ void ForgetInChild() {
 }
 
 bool MapCounters(int fd) {
-  constexpr size_t kBytes = wire::kMaxKernels * sizeof(wire::KernelCounter);
+  constexpr size_t kBytes = sizeof(wire::ProcessCounters);
   if (fd < 0 || lseek(fd, 0, SEEK_END) < static_cast<off_t>(kBytes))
     return false;
   void* counters =
       mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (counters == MAP_FAILED) return false;
-  g_process.counters = static_cast<wire::KernelCounter*>(counters);
+  g_process.counters = static_cast<wire::ProcessCounters*>(counters);
   return true;
 }
 
@@ -171,8 +171,15 @@ void ParentLock::Lost(const char* doing) {
 wire::KernelCounter* CounterOf(uint32_t kernel) {
   Process& p = g_process;
   return kernel < wire::kMaxKernels && p.counters != nullptr
-             ? &p.counters[kernel]
+             ? &p.counters->kernels[kernel]
              : &p.dummy;
+}
+
+void NoteDeviceMemory(int64_t difference) {
+  wire::ProcessCounters* counters = g_process.counters;
+  if (counters != nullptr)
+    counters->device_bytes.fetch_add(static_cast<uint64_t>(difference),
+                                     std::memory_order_relaxed);
 }
 
 }  // namespace reprise::driver

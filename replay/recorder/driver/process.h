@@ -65,6 +65,9 @@ class ParentLock {
 // A kernel's counter; a dummy for numbers beyond kMaxKernels.
 driver_wire::KernelCounter* CounterOf(uint32_t kernel);
 
+// The application has so many bytes of device memory more, or less.
+void NoteDeviceMemory(int64_t difference);
+
 }  // namespace reprise::driver
 
 #endif  // REPRISE_REPLAY_RECORDER_DRIVER_PROCESS_H_

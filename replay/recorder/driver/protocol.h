@@ -16,23 +16,31 @@
 //   kModule (once per module)   the image that holds the kernel
 //   kBegin                      shall this launch be recorded? -> names of the
 //                               module's variables to look up
-//   kPrologue                   everything live -> a memfd as large as twice
-//                               its bytes; the library fills the first half
-//   kFilled                     -> kRecord, or kEqual: such an instance is
-//                               there, nothing more follows
-//   (the launch runs and is waited for)
-//   kEpilogue                   the second half is filled where blocks changed
+//   kPrologue                   everything live -> a window (below); the
+//                               library puts the image through it
+//   kFilled                     the parent has all of it
+//   (the launch runs and is waited for; the image goes through again)
+//   kEpilogue                   the parent has all of that
 // A library that cannot go on sends kAbandon instead of any of them.
+//
+// The window: a memfd that both ends map, WindowControl in its first
+// kWindowControlBytes and then slots of kSlotBytes. The image goes through it
+// in passes: chunk c, kSlotBytes of the image (the last one fewer), lies in
+// slot c % slots once control.ready is greater than c, and the slot is free
+// again once the parent has taken all its pieces of kPieceBytes. The parent
+// zeroes the control before it answers what begins a pass: kPrologue and
+// kFilled.
 //
 // Plain C++ without the standard library's run-time part.
 #ifndef REPRISE_REPLAY_RECORDER_DRIVER_PROTOCOL_H_
 #define REPRISE_REPLAY_RECORDER_DRIVER_PROTOCOL_H_
 
+#include <atomic>
 #include <cstdint>
 
 namespace reprise::driver_wire {
 
-inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr uint32_t kProtocolVersion = 2;
 inline constexpr char kSocketVariable[] = "REPRISE_DRIVER_SOCKET";
 
 // Bounds that both ends check before they believe a header.
@@ -43,19 +51,22 @@ inline constexpr uint32_t kMaxArgumentBytes = 32764;
 inline constexpr uint32_t kMaxRanges = 1 << 24;
 // Kernels beyond these are launched and not counted.
 inline constexpr uint32_t kMaxKernels = 1 << 15;
-// Prologue and epilogue are compared in blocks of this many bytes of the image.
-inline constexpr uint64_t kBlockBytes = 64 << 10;
+
+inline constexpr uint64_t kWindowControlBytes = 4096;
+inline constexpr uint64_t kSlotBytes = 8 << 20;
+inline constexpr uint32_t kMaxSlots = 8;
+inline constexpr uint64_t kPieceBytes = 1 << 20;
 
 enum MessageType : uint32_t {
   kHello = 1,     // HelloRequest, path of the executable -> HelloReply and, as
-                  // SCM_RIGHTS, a memfd of kMaxKernels KernelCounters
+                  // SCM_RIGHTS, a memfd of ProcessCounters
   kKernel = 2,    // KernelRequest, parameters, name -> KernelReply
   kModule = 3,    // ModuleNotice, image (no answer)
   kBegin = 4,     // BeginRequest, arguments -> BeginReply, names
   kPrologue = 5,  // PrologueRequest, ranges, symbols -> PrologueReply and,
-                  // where it says kRecord, a memfd
+                  // where it says new_window, a memfd
   kFilled = 6,    // FilledRequest -> FilledReply
-  kEpilogue = 7,  // EpilogueNotice, block bits (no answer)
+  kEpilogue = 7,  // EpilogueNotice (no answer)
   kAbandon = 8,   // AbandonNotice, text: why (no answer)
   kProblem = 9,   // text for a person, said once (no answer)
 };
@@ -71,6 +82,12 @@ struct KernelCounter {
   uint64_t launches = 0;
   uint64_t total_ns = 0;  // of the launches that were timed
   uint64_t timed = 0;
+};
+
+struct ProcessCounters {
+  KernelCounter kernels[kMaxKernels];
+  // Of device memory that the application has now.
+  std::atomic<uint64_t> device_bytes;
 };
 
 struct HelloRequest {
@@ -138,8 +155,7 @@ enum Verdict : uint32_t {
   kRecord = 1,
   kPass = 2,   // not this launch
   kNever = 3,  // nor any later one of this kernel
-  kEqual = 4,  // an equal instance is recorded
-  kRefuse = 5,
+  kRefuse = 4,
 };
 
 // Followed by name_bytes bytes: names of device variables, each ended by a NUL.
@@ -176,25 +192,28 @@ struct PrologueRequest {
   uint64_t image_bytes = 0;  // multiple of 4096
 };
 
-// kRecord with a memfd of 2 * image_bytes; or kRefuse (too large; the parent
-// says so).
+struct WindowControl {
+  std::atomic<uint32_t> ready{0};            // chunks; a futex
+  std::atomic<uint32_t> taken[kMaxSlots]{};  // pieces, by slot; futexes
+};
+static_assert(sizeof(WindowControl) <= kWindowControlBytes);
+
+// kRecord; or kRefuse (too large; the parent says so).
 struct PrologueReply {
   uint32_t verdict = 0;
-  uint32_t reserved = 0;
+  uint32_t slots = 0;       // of the window
+  uint32_t new_window = 0;  // 0: the one that came before serves
 };
 
 struct FilledRequest {
-  uint64_t copy_ns = 0;  // device to image
+  uint64_t copy_ns = 0;  // of the pass
 };
 
 struct FilledReply {
-  uint32_t verdict = 0;  // kRecord or kEqual
+  uint32_t verdict = 0;  // kRecord
   uint32_t reserved = 0;
 };
 
-// Followed by (image_bytes / kBlockBytes rounded up) bits, eight to a byte,
-// lowest first: set where the second half of the memfd holds the block. Others
-// equal the prologue.
 struct EpilogueNotice {
   int32_t error = 0;  // CUresult of the launch and its completion; not 0: the
                       // kernel failed by itself and no unit is made

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -147,8 +146,8 @@ class Recording {
   // False: the launch goes unrecorded, and the parent knows.
   bool Prepare();
   bool FindRanges();
-  bool AskForImage();
-  bool FillPrologue();
+  bool AskForWindow();
+  bool SendPrologue();
   CUresult AwaitCompletion();
   CUresult LaunchTimed(wire::EpilogueNotice* notice);
   void SendEpilogue(wire::EpilogueNotice* notice);
@@ -163,14 +162,10 @@ class Recording {
   ParentLock parent_;
   Array<wire::LiveRange> ranges_;
   uint64_t image_bytes_ = 0;
-  char* image_ = nullptr;  // two halves
   ImageCopy copy_;
 };
 
-Recording::~Recording() {
-  if (image_ != nullptr) munmap(image_, 2 * image_bytes_);
-  free(ranges_.data());
-}
+Recording::~Recording() { free(ranges_.data()); }
 
 bool Recording::Abandon(const char* why, int code) {
   char text[256];
@@ -201,7 +196,7 @@ bool Recording::FindRanges() {
   return true;
 }
 
-bool Recording::AskForImage() {
+bool Recording::AskForWindow() {
   const wire::PrologueRequest request{static_cast<uint32_t>(ranges_.size()),
                                       static_cast<uint32_t>(names_.size()),
                                       image_bytes_};
@@ -216,31 +211,19 @@ bool Recording::AskForImage() {
     if (fd >= 0) close(fd);
     return false;
   }
-  const bool usable =
-      fd >= 0 && lseek(fd, 0, SEEK_END) >= static_cast<off_t>(2 * image_bytes_);
   bool ok = reply.verdict == wire::kRecord;
-  if (ok && !usable) {
-    parent_.Lost("recording a launch: no usable memory came");
+  if (ok && reply.new_window != 0 && !MapWindow(fd, reply.slots)) {
+    Abandon("the memory that it should leave through cannot be mapped");
     ok = false;
-  }
-  if (ok && image_bytes_ > 0) {
-    void* image = mmap(nullptr, 2 * image_bytes_, PROT_READ | PROT_WRITE,
-                       MAP_SHARED, fd, 0);
-    if (image == MAP_FAILED)
-      ok = Abandon("the image cannot be mapped");
-    else
-      image_ = static_cast<char*>(image);
-    // Fewer page faults, where the system has large pages for shared memory.
-    if (image_ != nullptr) madvise(image_, image_bytes_, MADV_HUGEPAGE);
   }
   if (fd >= 0) close(fd);
   return ok;
 }
 
-bool Recording::FillPrologue() {
+bool Recording::SendPrologue() {
   CUresult result = copy_.Open(ranges_, image_bytes_);
   const int64_t begin = standin::MonotonicNs();
-  if (result == CUDA_SUCCESS) result = copy_.CopyAll(image_);
+  if (result == CUDA_SUCCESS) result = copy_.CopyOut(parent_);
   if (result != CUDA_SUCCESS)
     return Abandon("the memory cannot be copied", result);
   const wire::FilledRequest request{
@@ -261,7 +244,7 @@ bool Recording::Prepare() {
     return Abandon("work before the launch did not end within a minute");
   if (result != CUDA_SUCCESS)
     return Abandon("work before the launch failed", result);
-  return FindRanges() && AskForImage() && FillPrologue();
+  return FindRanges() && AskForWindow() && SendPrologue();
 }
 
 // Waits for the launch. Bounded: it may wait for a kernel of another device
@@ -307,25 +290,13 @@ CUresult Recording::LaunchTimed(wire::EpilogueNotice* notice) {
 }
 
 void Recording::SendEpilogue(wire::EpilogueNotice* notice) {
-  const uint64_t blocks =
-      (image_bytes_ + wire::kBlockBytes - 1) / wire::kBlockBytes;
-  const size_t bytes = static_cast<size_t>((blocks + 7) / 8);
-  unsigned char* bits =
-      static_cast<unsigned char*>(calloc(bytes > 0 ? bytes : 1, 1));
-  if (bits == nullptr) {
-    Abandon("out of host memory");
-    return;
-  }
   if (notice->error == CUDA_SUCCESS) {
     const int64_t begin = standin::MonotonicNs();
-    const CUresult result =
-        copy_.CopyChanged(image_, image_ + image_bytes_, bits);
-    if (result != CUDA_SUCCESS) notice->error = result;
+    notice->error = copy_.CopyOut(parent_);
     notice->copy_ns = static_cast<uint64_t>(standin::MonotonicNs() - begin);
   }
-  if (!parent_->Send(wire::kEpilogue, *notice, {bits, bytes}))
+  if (parent_.ok() && !parent_->Send(wire::kEpilogue, *notice))
     parent_.Lost("recording a launch");
-  free(bits);
 }
 
 CUresult Recording::Run() {

@@ -18,6 +18,18 @@ Function Find(const char* name) {
   return reinterpret_cast<Function>(RealDlsym(RTLD_DEFAULT, name));
 }
 
+void Wait(std::atomic<uint32_t>* word, uint32_t value, int64_t timeout_ms,
+          int flags) {
+  const timespec timeout{timeout_ms / 1000, timeout_ms % 1000 * 1000000};
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), FUTEX_WAIT | flags,
+          value, timeout_ms < 0 ? nullptr : &timeout, nullptr, 0);
+}
+
+void Wake(std::atomic<uint32_t>* word, int flags) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), FUTEX_WAKE | flags,
+          INT_MAX, nullptr, nullptr, 0);
+}
+
 }  // namespace
 
 bool StartThread(ThreadBody body, void* argument, pthread_t* thread) {
@@ -45,15 +57,16 @@ void DetachThread(pthread_t thread) {
 
 void WaitWhile(std::atomic<uint32_t>* word, uint32_t value,
                int64_t timeout_ms) {
-  const timespec timeout{timeout_ms / 1000, timeout_ms % 1000 * 1000000};
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(word),
-          FUTEX_WAIT | FUTEX_PRIVATE_FLAG, value,
-          timeout_ms < 0 ? nullptr : &timeout, nullptr, 0);
+  Wait(word, value, timeout_ms, FUTEX_PRIVATE_FLAG);
 }
 
-void WakeAll(std::atomic<uint32_t>* word) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(word),
-          FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, nullptr, nullptr, 0);
+void WakeAll(std::atomic<uint32_t>* word) { Wake(word, FUTEX_PRIVATE_FLAG); }
+
+void WaitWhileShared(std::atomic<uint32_t>* word, uint32_t value,
+                     int64_t timeout_ms) {
+  Wait(word, value, timeout_ms, 0);
 }
+
+void WakeAllShared(std::atomic<uint32_t>* word) { Wake(word, 0); }
 
 }  // namespace reprise::driver

@@ -22,6 +22,10 @@ void DetachThread(pthread_t thread);
 void WaitWhile(std::atomic<uint32_t>* word, uint32_t value,
                int64_t timeout_ms = -1);
 void WakeAll(std::atomic<uint32_t>* word);
+// The same for a word that processes share.
+void WaitWhileShared(std::atomic<uint32_t>* word, uint32_t value,
+                     int64_t timeout_ms);
+void WakeAllShared(std::atomic<uint32_t>* word);
 
 }  // namespace reprise::driver
 

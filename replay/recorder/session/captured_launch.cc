@@ -1,46 +1,35 @@
 #include "replay/recorder/session/captured_launch.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "replay/base/file_util.h"
 #include "replay/base/status_macros.h"
-#include "replay/recorder/driver/protocol.h"
 
 namespace reprise {
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
-constexpr uint64_t kBlockBytes = driver_wire::kBlockBytes;
+// Prologue and epilogue are compared, and zeros left out, in blocks of the
+// image of this size.
+constexpr uint64_t kBlockBytes = 64 << 10;
 
 uint64_t PageUp(uint64_t bytes) {
   return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
-// What this host can give without swapping; the largest number where it does
-// not say.
-uint64_t AvailableMemory() {
-  std::ifstream info("/proc/meminfo");
-  std::string word;
-  uint64_t kib = 0;
-  while (info >> word) {
-    if (word == "MemAvailable:" && info >> kib) return kib << 10;
-  }
-  return std::numeric_limits<uint64_t>::max();
+bool IsZero(std::string_view bytes) {
+  return bytes[0] == 0 &&
+         std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CapturedMemory>> CapturedMemory::Create(
-    const std::vector<LiveRange>& ranges) {
+    const std::vector<LiveRange>& ranges, HostReserve* reserve) {
   std::unique_ptr<CapturedMemory> memory(new CapturedMemory());
   uint64_t free_from = 0;
   constexpr uint64_t kMost = uint64_t{1} << 46;
@@ -58,63 +47,96 @@ absl::StatusOr<std::unique_ptr<CapturedMemory>> CapturedMemory::Create(
     memory->offsets_[range.address] = memory->image_bytes_;
     memory->image_bytes_ += PageUp(range.bytes);
   }
-  const uint64_t needed = 2 * memory->image_bytes_;
-  const uint64_t available = AvailableMemory();
-  if (needed > available) {
+  const uint64_t image_bytes = memory->image_bytes_;
+  const auto map = [reserve](uint64_t bytes) {
+    return reserve != nullptr ? reserve->Take(bytes)
+                              : HostPages::Map(bytes, /*large=*/true);
+  };
+  ASSIGN_OR_RETURN(memory->prologue_, map(image_bytes));
+  const uint64_t available =
+      AvailableHostMemory() + std::min(image_bytes, memory->prologue_.ready());
+  if (image_bytes > available) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("recording it takes ", needed, " bytes of host memory, ",
-                     available, " are available"));
+        absl::StrCat("recording it takes ", image_bytes,
+                     " bytes of host memory, ", available, " are available"));
   }
-  memory->fd_ = memfd_create("reprise-recording", MFD_CLOEXEC);
-  if (memory->fd_ < 0) return ErrnoToStatus(errno, "cannot create a memfd");
-  if (needed == 0) return memory;
-  if (ftruncate(memory->fd_, static_cast<off_t>(needed)) != 0)
-    return ErrnoToStatus(errno, "cannot size a memfd");
-  void* mapping = mmap(nullptr, needed, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_NORESERVE, memory->fd_, 0);
-  if (mapping == MAP_FAILED) return ErrnoToStatus(errno, "cannot map a memfd");
-  memory->mapping_ = static_cast<char*>(mapping);
+  memory->epilogue_room_ = static_cast<int64_t>(
+      std::min(available - image_bytes, uint64_t{1} << 62));
+  ASSIGN_OR_RETURN(memory->epilogue_,
+                   HostPages::Map(image_bytes, /*large=*/false));
+  const size_t blocks = (image_bytes + kBlockBytes - 1) / kBlockBytes;
+  memory->stored_.resize(blocks);
+  memory->differs_.resize(blocks);
   return memory;
 }
 
-CapturedMemory::~CapturedMemory() {
-  if (mapping_ != nullptr) munmap(mapping_, 2 * image_bytes_);
-  CloseDescriptor();
-}
-
-void CapturedMemory::CloseDescriptor() {
-  if (fd_ >= 0) close(fd_);
-  fd_ = -1;
-}
-
-absl::Status CapturedMemory::CompleteEpilogue(std::string_view changed_bits) {
-  const uint64_t blocks = (image_bytes_ + kBlockBytes - 1) / kBlockBytes;
-  if (changed_bits.size() * 8 < blocks) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "got ", changed_bits.size() * 8, " block bits, expected ", blocks));
+void CapturedMemory::TakePrologue(uint64_t offset, std::string_view piece) {
+  for (uint64_t at = 0; at < piece.size(); at += kBlockBytes) {
+    const std::string_view block = piece.substr(at, kBlockBytes);
+    // Zeros are there already.
+    if (!IsZero(block))
+      std::memcpy(prologue_.data() + offset + at, block.data(), block.size());
   }
-  for (uint64_t block = 0; block < blocks; ++block) {
-    if ((changed_bits[block / 8] >> (block % 8) & 1) != 0) continue;
-    const uint64_t at = block * kBlockBytes;
-    std::memcpy(mapping_ + image_bytes_ + at, mapping_ + at,
-                std::min(kBlockBytes, image_bytes_ - at));
-  }
-  return absl::OkStatus();
 }
 
-const char* CapturedMemory::At(uint64_t address) const {
+void CapturedMemory::TakeEpilogue(uint64_t offset, std::string_view piece) {
+  for (uint64_t at = 0; at < piece.size(); at += kBlockBytes) {
+    const std::string_view block = piece.substr(at, kBlockBytes);
+    if (std::memcmp(block.data(), prologue_.data() + offset + at,
+                    block.size()) == 0)
+      continue;
+    if (epilogue_room_.fetch_sub(kBlockBytes) < int64_t{kBlockBytes}) {
+      out_of_room_ = true;
+      return;
+    }
+    PopulatePages(epilogue_.data() + offset + at, block.size());
+    std::memcpy(epilogue_.data() + offset + at, block.data(), block.size());
+    const size_t index = (offset + at) / kBlockBytes;
+    stored_[index] = 1;
+    differs_[index] = 1;
+  }
+}
+
+absl::Status CapturedMemory::EpilogueStatus() const {
+  if (!out_of_room_) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("this host has no memory left to hold what it changed of ",
+                   image_bytes_, " bytes"));
+}
+
+uint64_t CapturedMemory::OffsetOf(uint64_t address) const {
   const auto range = std::prev(offsets_.upper_bound(address));
-  return mapping_ + range->second + (address - range->first);
+  return range->second + (address - range->first);
 }
 
 std::string_view CapturedMemory::Prologue(uint64_t address,
                                           uint64_t bytes) const {
-  return {At(address), bytes};
+  return {prologue_.data() + OffsetOf(address), bytes};
 }
 
 std::string_view CapturedMemory::Epilogue(uint64_t address,
                                           uint64_t bytes) const {
-  return {At(address) + image_bytes_, bytes};
+  const uint64_t offset = OffsetOf(address);
+  if (bytes == 0) return {epilogue_.data() + offset, 0};
+  for (uint64_t block = offset / kBlockBytes;
+       block <= (offset + bytes - 1) / kBlockBytes; ++block) {
+    if (stored_[block] != 0) continue;
+    const uint64_t at = block * kBlockBytes;
+    std::memcpy(epilogue_.data() + at, prologue_.data() + at,
+                std::min(kBlockBytes, image_bytes_ - at));
+    stored_[block] = 1;
+  }
+  return {epilogue_.data() + offset, bytes};
+}
+
+bool CapturedMemory::MayDiffer(uint64_t address, uint64_t bytes) const {
+  const uint64_t offset = OffsetOf(address);
+  const auto first =
+      differs_.begin() + static_cast<ptrdiff_t>(offset / kBlockBytes);
+  const auto end =
+      differs_.begin() +
+      static_cast<ptrdiff_t>((offset + bytes + kBlockBytes - 1) / kBlockBytes);
+  return std::find(first, end, 1) != end;
 }
 
 IntervalSet CapturedMemory::Differences() const {
@@ -122,8 +144,9 @@ IntervalSet CapturedMemory::Differences() const {
   for (const auto& [address, range] : live_) {
     for (uint64_t at = 0; at < range.bytes; at += kPageBytes) {
       const uint64_t bytes = std::min(kPageBytes, range.bytes - at);
-      const char* before = At(address + at);
-      const char* after = before + image_bytes_;
+      if (!MayDiffer(address + at, bytes)) continue;
+      const char* before = Prologue(address + at, bytes).data();
+      const char* after = Epilogue(address + at, bytes).data();
       if (std::memcmp(before, after, bytes) == 0) continue;
       for (uint64_t i = 0; i < bytes; ++i) {
         if (before[i] != after[i])

@@ -4,6 +4,7 @@
 #ifndef REPRISE_REPLAY_RECORDER_SESSION_CAPTURED_LAUNCH_H_
 #define REPRISE_REPLAY_RECORDER_SESSION_CAPTURED_LAUNCH_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,9 +12,11 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "replay/recorder/session/arena_memory.h"
+#include "replay/recorder/session/host_memory.h"
 #include "replay/recorder/session/launch_ledger.h"
 #include "replay/recorder/session/program.h"
 #include "replay/unit/interval_set.h"
@@ -22,42 +25,50 @@
 
 namespace reprise {
 
-// Prologue and epilogue of everything live, in a memfd that the application
-// fills: the ranges' bytes in order, each beginning at a multiple of 4096, then
-// the same again as they are after the launch. Not thread-safe.
+// Prologue and epilogue of everything live. The image is the ranges' bytes in
+// order, each beginning at a multiple of 4096. Of the epilogue only the blocks
+// that differ take memory. Not thread-safe but where it says so.
 class CapturedMemory {
  public:
-  // Ranges ascend, are disjoint and not empty. INVALID_ARGUMENT: they are not;
-  // RESOURCE_EXHAUSTED: this host cannot hold them.
+  // Ranges ascend, are disjoint and not empty. `reserve` (may be null) is where
+  // pages come from. INVALID_ARGUMENT: they are not; RESOURCE_EXHAUSTED: this
+  // host cannot hold them.
   static absl::StatusOr<std::unique_ptr<CapturedMemory>> Create(
-      const std::vector<LiveRange>& ranges);
-  ~CapturedMemory();
+      const std::vector<LiveRange>& ranges, HostReserve* reserve);
   CapturedMemory(const CapturedMemory&) = delete;
   CapturedMemory& operator=(const CapturedMemory&) = delete;
-
-  // For the application; -1 once it was closed.
-  int fd() const { return fd_; }
-  void CloseDescriptor();
 
   uint64_t image_bytes() const { return image_bytes_; }
   const std::map<uint64_t, LiveRange>& live() const { return live_; }
 
-  // Copies the blocks whose bit is not set from the prologue into the epilogue.
-  // INVALID_ARGUMENT: too few bits.
-  absl::Status CompleteEpilogue(std::string_view changed_bits);
+  // Pieces of the image before and after the launch: every byte once, offsets
+  // multiples of 1 MiB, all of the prologue before any of the epilogue. From
+  // several threads at once.
+  void TakePrologue(uint64_t offset, std::string_view piece);
+  void TakeEpilogue(uint64_t offset, std::string_view piece);
+  // RESOURCE_EXHAUSTED: there was no memory for all blocks that differ.
+  absl::Status EpilogueStatus() const;
 
   // Bytes inside one range; the memory lives as long as this.
   std::string_view Prologue(uint64_t address, uint64_t bytes) const;
   std::string_view Epilogue(uint64_t address, uint64_t bytes) const;
+  // Whether one may be unlike the other.
+  bool MayDiffer(uint64_t address, uint64_t bytes) const;
   // By absolute address.
   IntervalSet Differences() const;
 
  private:
   CapturedMemory() = default;
-  const char* At(uint64_t address) const;
+  uint64_t OffsetOf(uint64_t address) const;
 
-  int fd_ = -1;
-  char* mapping_ = nullptr;
+  HostPages prologue_;
+  // Whole blocks, where `stored_` says so. Others are the prologue's and come
+  // when they are asked for.
+  HostPages epilogue_;
+  mutable std::vector<char> stored_;
+  std::vector<char> differs_;               // blocks
+  std::atomic<int64_t> epilogue_room_ = 0;  // bytes
+  std::atomic<bool> out_of_room_ = false;
   uint64_t image_bytes_ = 0;
   std::map<uint64_t, LiveRange> live_;
   std::map<uint64_t, uint64_t> offsets_;  // in the image, by range's address

@@ -11,9 +11,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "replay/base/status_macros.h"
 #include "replay/recorder/cc/cubin.h"
 #include "replay/recorder/cc/device_images.h"
 #include "replay/recorder/driver/protocol.h"
+#include "replay/recorder/session/host_memory.h"
+#include "replay/recorder/session/image_window.h"
 #include "replay/recorder/session/launch_request.h"
 #include "replay/recorder/session/socket_message.h"
 
@@ -25,18 +28,17 @@ namespace wire = driver_wire;
 // The counters that the process adds to; readable after its end.
 class Counters {
  public:
-  static constexpr size_t kBytes =
-      sizeof(wire::KernelCounter) * wire::kMaxKernels;
+  static constexpr size_t kBytes = sizeof(wire::ProcessCounters);
 
   Counters() : fd_(memfd_create("reprise-counters", MFD_CLOEXEC)) {
     if (fd_ < 0 || ftruncate(fd_, kBytes) != 0) return;
     void* mapping = mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, fd_, 0);
     if (mapping != MAP_FAILED)
-      counters_ = static_cast<const wire::KernelCounter*>(mapping);
+      counters_ = static_cast<const wire::ProcessCounters*>(mapping);
   }
   ~Counters() {
     if (counters_ != nullptr)
-      munmap(const_cast<wire::KernelCounter*>(counters_), kBytes);
+      munmap(const_cast<wire::ProcessCounters*>(counters_), kBytes);
     if (fd_ >= 0) close(fd_);
   }
   Counters(const Counters&) = delete;
@@ -45,12 +47,15 @@ class Counters {
   bool ok() const { return counters_ != nullptr; }
   int fd() const { return fd_; }
   wire::KernelCounter operator[](uint32_t kernel) const {
-    return counters_[kernel];
+    return counters_->kernels[kernel];
+  }
+  uint64_t device_bytes() const {
+    return counters_->device_bytes.load(std::memory_order_relaxed);
   }
 
  private:
   const int fd_;
-  const wire::KernelCounter* counters_ = nullptr;
+  const wire::ProcessCounters* counters_ = nullptr;
 };
 
 // Names of the variables in an image's machine code, for every architecture
@@ -116,6 +121,12 @@ class DriverConnection {
       const wire::PrologueRequest& request, Payload& payload);
   void FindSource(CapturedLaunch* captured);
   std::string VariableNames(const CapturedLaunch& captured) const;
+  // Memory for the image, and a window that it goes through.
+  absl::Status MakeRoom(uint64_t image_bytes,
+                        const std::vector<LiveRange>& ranges,
+                        wire::PrologueReply* reply);
+  void BeginIntake(void (CapturedMemory::*take)(uint64_t offset,
+                                                std::string_view piece));
   uint32_t Refuse(const std::string& why);
   void CountLaunches();
 
@@ -128,10 +139,13 @@ class DriverConnection {
 
   const int fd_;
   const DriverConnectionOptions& options_;
-  std::unique_ptr<Counters> counters_;  // null before Hello
+  std::unique_ptr<Counters> counters_;    // null before Hello
+  std::unique_ptr<HostReserve> reserve_;  // null where nothing is recorded
   std::map<uint32_t, Kernel> kernels_;
   std::map<uint64_t, std::shared_ptr<const std::string>> modules_;
   std::unique_ptr<CapturedLaunch> current_;
+  std::unique_ptr<ImageWindow> window_;
+  std::unique_ptr<ImageIntake> intake_;  // of current_'s memory
   std::set<std::string> said_;
 };
 
@@ -169,6 +183,10 @@ bool DriverConnection::Hello(Payload& payload) {
   auto counters = std::make_unique<Counters>();
   if (!counters->ok()) return false;
   counters_ = std::move(counters);
+  if (options_.ledger->Records()) {
+    reserve_ = std::make_unique<HostReserve>(
+        [this] { return counters_->device_bytes(); });
+  }
   options_.on_hello();
   reply.flags = options_.flags;
   reply.arena_base = options_.arena_base;
@@ -232,6 +250,7 @@ bool DriverConnection::Begin(Payload& payload) {
     return Reply(wire::kBegin, reply);
   }
   const auto module = modules_.find(kernel->second.module);
+  intake_.reset();
   current_ = std::make_unique<CapturedLaunch>();
   current_->ticket = ticket;
   current_->device = request.device;
@@ -309,36 +328,70 @@ uint32_t DriverConnection::Refuse(const std::string& why) {
   std::fprintf(stderr, "reprise: %s is not recorded: %s\n",
                current_->kernel.symbol().c_str(), why.c_str());
   options_.ledger->NoteProblem(current_->ticket, why);
+  intake_.reset();
   current_.reset();
   return wire::kRefuse;
 }
 
 bool DriverConnection::Prologue(Payload& payload) {
   wire::PrologueRequest request;
-  if (!payload.Take(&request) || current_ == nullptr) return false;
+  if (!payload.Take(&request) || current_ == nullptr || intake_ != nullptr)
+    return false;
   const std::optional<std::vector<LiveRange>> ranges =
       TakeRanges(request, payload);
   if (!ranges.has_value()) return false;
   wire::PrologueReply reply;
-  absl::StatusOr<std::unique_ptr<CapturedMemory>> memory =
-      CapturedMemory::Create(*ranges);
-  if (!memory.ok()) {
-    reply.verdict = Refuse(std::string(memory.status().message()));
+  if (const absl::Status status =
+          MakeRoom(request.image_bytes, *ranges, &reply);
+      !status.ok()) {
+    reply.verdict = Refuse(std::string(status.message()));
     return Reply(wire::kPrologue, reply);
   }
-  if ((*memory)->image_bytes() != request.image_bytes) return false;
-  current_->memory = *std::move(memory);
+  CapturedMemory* memory = current_->memory.get();
+  if (memory->image_bytes() != request.image_bytes) return false;
+  BeginIntake(&CapturedMemory::TakePrologue);
   reply.verdict = wire::kRecord;
-  return Reply(wire::kPrologue, reply, "", current_->memory->fd());
+  reply.slots = window_->slots();
+  return Reply(wire::kPrologue, reply, "",
+               reply.new_window != 0 ? window_->fd() : -1);
+}
+
+absl::Status DriverConnection::MakeRoom(uint64_t image_bytes,
+                                        const std::vector<LiveRange>& ranges,
+                                        wire::PrologueReply* reply) {
+  // Without source nobody can tell what the kernel touches: all is kept.
+  if (current_->program == nullptr && image_bytes > options_.max_unit_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "its memory image has ", image_bytes, " bytes, allowed are ",
+        options_.max_unit_bytes, " (--max-bytes)"));
+  }
+  ASSIGN_OR_RETURN(current_->memory,
+                   CapturedMemory::Create(ranges, reserve_.get()));
+  if (window_ != nullptr &&
+      window_->slots() >= ImageWindow::SlotsFor(image_bytes))
+    return absl::OkStatus();
+  ASSIGN_OR_RETURN(window_, ImageWindow::Create(image_bytes));
+  reply->new_window = 1;
+  return absl::OkStatus();
+}
+
+void DriverConnection::BeginIntake(
+    void (CapturedMemory::*take)(uint64_t offset, std::string_view piece)) {
+  CapturedMemory* memory = current_->memory.get();
+  intake_.reset();
+  intake_ = std::make_unique<ImageIntake>(
+      window_.get(), memory->image_bytes(),
+      [memory, take](uint64_t offset, std::string_view piece) {
+        (memory->*take)(offset, piece);
+      });
 }
 
 bool DriverConnection::Filled(Payload& payload) {
   wire::FilledRequest request;
-  if (!payload.Take(&request) || current_ == nullptr ||
-      current_->memory == nullptr)
+  if (!payload.Take(&request) || intake_ == nullptr || !intake_->Finish())
     return false;
-  current_->memory->CloseDescriptor();
   current_->copy_time = absl::Nanoseconds(request.copy_ns);
+  BeginIntake(&CapturedMemory::TakeEpilogue);
   wire::FilledReply reply;
   reply.verdict = wire::kRecord;
   return Reply(wire::kFilled, reply);
@@ -346,16 +399,19 @@ bool DriverConnection::Filled(Payload& payload) {
 
 bool DriverConnection::Epilogue(Payload& payload) {
   wire::EpilogueNotice notice;
-  if (!payload.Take(&notice) || current_ == nullptr ||
-      current_->memory == nullptr)
-    return false;
+  if (!payload.Take(&notice) || intake_ == nullptr) return false;
   if (notice.error != 0) {
     Refuse(absl::StrCat("the kernel failed by itself (CUDA error ",
                         notice.error, ")"));
     return true;
   }
-  if (!current_->memory->CompleteEpilogue(payload.TakeRest()).ok())
-    return false;
+  if (!intake_->Finish()) return false;
+  intake_.reset();
+  if (const absl::Status status = current_->memory->EpilogueStatus();
+      !status.ok()) {
+    Refuse(std::string(status.message()));
+    return true;
+  }
   current_->duration = absl::Nanoseconds(notice.duration_ns);
   options_.ledger->NoteCaptured(current_->ticket);
   options_.captures->Add(std::move(*current_));

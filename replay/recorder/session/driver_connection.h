@@ -40,6 +40,7 @@ struct DriverConnectionOptions {
   uint64_t arena_base = 0;
   uint64_t arena_stride = 0;
   uint32_t flags = 0;  // driver_wire::Flags
+  uint64_t max_unit_bytes = 0;
   ProgramCatalog* catalog = nullptr;
   LaunchLedger* ledger = nullptr;
   CaptureList* captures = nullptr;

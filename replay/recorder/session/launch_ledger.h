@@ -50,6 +50,9 @@ class LaunchLedger {
   // INVALID_ARGUMENT: the regular expression is none.
   static absl::StatusOr<std::unique_ptr<LaunchLedger>> Create(Options options);
 
+  // Whether launches are recorded at all.
+  bool Records() const { return options_.record; }
+
   // Counts a launch. `image_digest` tells kernels of the same name apart.
   LaunchTicket Begin(const std::string& symbol, const std::string& image_digest,
                      const v1::LaunchConfig& launch);

@@ -126,7 +126,9 @@ struct LaunchRecorder::Recording {
 
 LaunchRecorder::LaunchRecorder(Options options, UnitStore* store,
                                LaunchLedger* ledger)
-    : options_(std::move(options)), builder_(store), ledger_(ledger) {}
+    : options_(std::move(options)),
+      builder_(&store->chunks()),
+      ledger_(ledger) {}
 
 bool LaunchRecorder::IsRecorded(const ChosenLaunch& chosen) const {
   const std::string shape = ShapeAndArguments(chosen);

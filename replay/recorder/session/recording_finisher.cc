@@ -1,5 +1,6 @@
 #include "replay/recorder/session/recording_finisher.h"
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "replay/base/log.h"
 #include "replay/base/sha256.h"
 #include "replay/base/status_macros.h"
+#include "replay/recorder/session/borrowed_chunks.h"
 #include "replay/recorder/session/kernel_symbols.h"
 #include "replay/recorder/session/unit_description.h"
 
@@ -49,6 +51,29 @@ std::vector<ImageRange> WholeImage(const CapturedMemory& memory) {
   return image;
 }
 
+// The same without copies. Without a write set, all of it is restored and
+// compared.
+void AddWholeMemory(const CapturedMemory& memory, BorrowedChunks* chunks,
+                    v1::Unit* unit) {
+  for (const auto& [address, live] : memory.live()) {
+    v1::MemoryRange* range = unit->add_memory();
+    range->set_address(address);
+    range->set_bytes(live.bytes);
+    range->set_origin(live.origin);
+    range->set_symbol(live.symbol);
+    *range->mutable_prologue() =
+        chunks->Borrow(memory.Prologue(address, live.bytes));
+    const auto changed = [&, start = address](size_t chunk) -> const char* {
+      const uint64_t at = start + chunk * kChunkBytes;
+      const uint64_t bytes = std::min(kChunkBytes, start + range->bytes() - at);
+      return memory.MayDiffer(at, bytes) ? memory.Epilogue(at, bytes).data()
+                                         : nullptr;
+    };
+    *range->mutable_epilogue() =
+        chunks->BorrowChanged(range->prologue(), changed);
+  }
+}
+
 // Variables get the names that the source's compiler gives them.
 void NameAsInSource(const Program& program, std::vector<ImageRange>* image) {
   const std::vector<std::string> variables = program.SourceVariables();
@@ -84,9 +109,8 @@ RecordingFinisher::RecordingFinisher(Options options, Device* device,
                                      UnitStore* store, LaunchLedger* ledger)
     : options_(std::move(options)),
       device_(device),
-      store_(store),
       ledger_(ledger),
-      builder_(store) {}
+      builder_(&store->chunks()) {}
 
 absl::Status RecordingFinisher::Finish(const CapturedLaunch& captured) {
   v1::CompiledKernelInfo kernel = captured.kernel;
@@ -132,13 +156,12 @@ absl::Status RecordingFinisher::Finish(const CapturedLaunch& captured) {
 
 absl::StatusOr<std::unique_ptr<ResidentUnit>> RecordingFinisher::LoadWhole(
     const CapturedLaunch& captured, const v1::CompiledKernelInfo& kernel) {
-  LaunchFacts facts = FactsOf(captured, kernel, WholeImage(*captured.memory));
-  // The unit serves this load only; sources would be stored for nothing.
-  facts.program = nullptr;
-  ASSIGN_OR_RETURN(v1::Unit unit, builder_.Build(facts));
+  auto chunks = std::make_shared<BorrowedChunks>();
+  LaunchFacts facts = FactsOf(captured, kernel, {});
+  facts.program = nullptr;  // its sources serve nothing here
+  ASSIGN_OR_RETURN(v1::Unit unit, UnitBuilder(chunks.get()).Build(facts));
+  AddWholeMemory(*captured.memory, chunks.get(), &unit);
   *unit.mutable_provenance() = Describe(captured);
-  const std::shared_ptr<const ChunkStore> chunks(std::shared_ptr<void>(),
-                                                 &store_->chunks());
   return device_->Load(UnitReader("capture", std::move(unit), chunks));
 }
 

@@ -47,6 +47,7 @@ class RecordingFinisher {
  private:
   struct Observation;
 
+  // Everything live on the device, straight from memory.
   absl::StatusOr<std::unique_ptr<ResidentUnit>> LoadWhole(
       const CapturedLaunch& captured, const v1::CompiledKernelInfo& kernel);
   absl::StatusOr<Observation> Observe(const CapturedLaunch& captured,
@@ -62,7 +63,6 @@ class RecordingFinisher {
 
   const Options options_;
   Device* const device_;
-  UnitStore* const store_;
   LaunchLedger* const ledger_;
   UnitBuilder builder_;
 };

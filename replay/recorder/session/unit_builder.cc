@@ -19,7 +19,7 @@ absl::StatusOr<v1::Unit> UnitBuilder::Build(const LaunchFacts& facts) {
   unit.set_architecture(facts.architecture);
   if (facts.program != nullptr) RETURN_IF_ERROR(AddSources(facts, &unit));
   ASSIGN_OR_RETURN(*unit.mutable_machine_code(),
-                   store_->chunks().Put(facts.machine_code));
+                   chunks_->Put(facts.machine_code));
   unit.set_fatbin_sha256(Sha256(facts.machine_code));
   if (facts.accesses != nullptr) {
     unit.mutable_work()->set_flops(facts.accesses->flops());
@@ -31,7 +31,6 @@ absl::StatusOr<v1::Unit> UnitBuilder::Build(const LaunchFacts& facts) {
 }
 
 absl::Status UnitBuilder::AddMemory(const LaunchFacts& facts, v1::Unit* unit) {
-  ChunkStore& chunks = store_->chunks();
   for (const ImageRange& range : facts.image) {
     v1::MemoryRange* kept = unit->add_memory();
     kept->set_address(range.address);
@@ -40,18 +39,19 @@ absl::Status UnitBuilder::AddMemory(const LaunchFacts& facts, v1::Unit* unit) {
     kept->set_origin(range.origin);
     kept->set_symbol(range.symbol);
     ASSIGN_OR_RETURN(*kept->mutable_prologue(),
-                     chunks.Put(facts.prologue(range.address, range.bytes)));
+                     chunks_->Put(facts.prologue(range.address, range.bytes)));
     if (!range.writes.empty()) {
-      ASSIGN_OR_RETURN(*kept->mutable_epilogue(),
-                       chunks.Put(facts.epilogue(range.address, range.bytes)));
+      ASSIGN_OR_RETURN(
+          *kept->mutable_epilogue(),
+          chunks_->Put(facts.epilogue(range.address, range.bytes)));
     }
     ASSIGN_OR_RETURN(*kept->mutable_write_set(),
-                     chunks.Put(range.writes.Encode()));
+                     chunks_->Put(range.writes.Encode()));
     if (facts.accesses == nullptr) continue;
     ASSIGN_OR_RETURN(*kept->mutable_read_set(),
-                     chunks.Put(range.reads.Encode()));
+                     chunks_->Put(range.reads.Encode()));
     ASSIGN_OR_RETURN(*kept->mutable_read_before_write_set(),
-                     chunks.Put(range.reads_before_write.Encode()));
+                     chunks_->Put(range.reads_before_write.Encode()));
   }
   return absl::OkStatus();
 }
@@ -62,8 +62,7 @@ absl::Status UnitBuilder::AddSources(const LaunchFacts& facts, v1::Unit* unit) {
   if (known == stored_.end()) {
     std::vector<v1::TranslationUnit> copies;
     for (const auto& source : facts.program->units()) {
-      ASSIGN_OR_RETURN(v1::TranslationUnit copy,
-                       source->CopyTo(store_->chunks()));
+      ASSIGN_OR_RETURN(v1::TranslationUnit copy, source->CopyTo(*chunks_));
       copies.push_back(std::move(copy));
     }
     known = stored_.emplace(facts.program, std::move(copies)).first;

@@ -43,8 +43,8 @@ struct LaunchFacts {
 
 class UnitBuilder {
  public:
-  // `store` outlives the builder.
-  explicit UnitBuilder(UnitStore* store) : store_(store) {}
+  // `chunks` outlives the builder.
+  explicit UnitBuilder(ChunkStore* chunks) : chunks_(chunks) {}
 
   // Everything but determinism and provenance.
   absl::StatusOr<v1::Unit> Build(const LaunchFacts& facts);
@@ -53,7 +53,7 @@ class UnitBuilder {
   absl::Status AddMemory(const LaunchFacts& facts, v1::Unit* unit);
   absl::Status AddSources(const LaunchFacts& facts, v1::Unit* unit);
 
-  UnitStore* const store_;
+  ChunkStore* const chunks_;
   std::mutex mutex_;
   // Units as the store has them, by program.
   std::map<std::shared_ptr<const Program>, std::vector<v1::TranslationUnit>>

@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "replay/base/file_util.h"
+#include "replay/base/parallel_for.h"
 #include "replay/base/status_macros.h"
 #include "replay/device/cpu/resident/compare.h"
-#include "replay/device/cpu/resident/parallel.h"
 #include "replay/unit/blob.h"
 #include "replay/unit/describe.h"
 

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "replay/base/parallel_for.h"
 #include "replay/base/status_macros.h"
-#include "replay/device/cpu/resident/parallel.h"
 
 namespace reprise::cuda {
 namespace {
@@ -137,7 +137,7 @@ absl::Status Gpu::UploadMany(uint64_t to, const char* from, uint64_t bytes) {
     const uint64_t piece = std::min(kStagingBytes, bytes - at);
     Staging& staging = staging_[turn];
     CUDA_RETURN_IF_ERROR(*driver_, EventSynchronize, (staging.free));
-    cpu::ParallelFor(piece, [&](uint64_t begin, uint64_t end) {
+    ParallelFor(piece, [&](uint64_t begin, uint64_t end) {
       std::memcpy(staging.bytes + begin, from + at + begin, end - begin);
     });
     RETURN_IF_ERROR(Upload(to + at, staging.bytes, piece));

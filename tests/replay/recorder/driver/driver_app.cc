@@ -155,6 +155,18 @@ void Records() {
   printf("values %d %d\n", ReadInt(large + (1 << 20)), ReadInt(small + 4));
 }
 
+// Many times what the way out of the process holds.
+void RecordsLarge() {
+  constexpr size_t kBytes = 100 << 20;
+  const CUdeviceptr large = Alloc(kBytes);
+  for (size_t at = 0; at < kBytes; at += 1 << 20) {
+    CHECK("cuMemsetD8", large + at, static_cast<unsigned char>(at >> 20),
+          size_t{1 << 20});
+  }
+  Check(Fill(large + kBytes - 40, 9, 10), "launch");
+  printf("value %d\n", ReadInt(large + kBytes - 40));
+}
+
 void Fails() {
   const CUresult launched = Launch(Kernel("fail"), nullptr, {});
   printf("launch %d\n", launched);
@@ -454,6 +466,7 @@ int main(int, char** argv) {
   Start();
   if (scenario == "launches") Launches();
   if (scenario == "records") Records();
+  if (scenario == "records-large") RecordsLarge();
   if (scenario == "fails") Fails();
   if (scenario == "allocations") Allocations();
   if (scenario == "streams") Streams();

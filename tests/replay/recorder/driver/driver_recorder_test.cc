@@ -138,8 +138,6 @@ TEST_F(DriverRecorderTest, RecordsWhatIsLiveBeforeAndWhatTheLaunchWrote) {
   EXPECT_EQ(first.begin.block[0], 32);
   ASSERT_THAT(first.arguments, SizeIs(16));
   EXPECT_EQ(first.arguments[8], 9);
-  // The target of the write: other blocks are not sent.
-  EXPECT_EQ(first.changed_blocks, 1);
 
   const uint64_t large = Printed(result.out, "large");
   const uint64_t small = Printed(result.out, "small");
@@ -178,6 +176,23 @@ TEST_F(DriverRecorderTest, RecordsWhatIsLiveBeforeAndWhatTheLaunchWrote) {
   ASSERT_TRUE(second.complete);
 }
 
+TEST_F(DriverRecorderTest, AnImageLargerThanTheWindowComesWhole) {
+  Script script;
+  script.wanted = [](const std::string&) { return true; };
+  const ShellResult result = Run("driver_app records-large", &script);
+  EXPECT_THAT(result.out, HasSubstr("value 9\n"));
+  ASSERT_THAT(OneProcess().recordings, SizeIs(1));
+  const HeardRecording& recording = OneProcess().recordings[0];
+  ASSERT_TRUE(recording.complete);
+  ASSERT_THAT(recording.ranges, SizeIs(1));
+  const std::string& before = recording.ranges[0].before;
+  ASSERT_THAT(before, SizeIs(100 << 20));
+  for (size_t at = 0; at < before.size(); at += 4096)
+    ASSERT_EQ(before[at], static_cast<char>(at >> 20)) << at;
+  EXPECT_EQ(before[before.size() - 40], 99);
+  EXPECT_EQ(recording.ranges[0].after[before.size() - 40], 9);
+}
+
 TEST_F(DriverRecorderTest, VerdictsAreObeyed) {
   Script script;
   script.wanted = [](const std::string& name) { return name == "increment"; };
@@ -190,10 +205,10 @@ TEST_F(DriverRecorderTest, VerdictsAreObeyed) {
   EXPECT_EQ(OneProcess().kernels[0].launches, 6);
 }
 
-TEST_F(DriverRecorderTest, AnEqualInstanceIsLaunchedAndNotKept) {
+TEST_F(DriverRecorderTest, ARefusedInstanceIsLaunchedAndNotKept) {
   Script script;
   script.wanted = [](const std::string&) { return true; };
-  script.filled = wire::kEqual;
+  script.filled = wire::kRefuse;
   const ShellResult result = Run("driver_app launches", &script);
   EXPECT_EQ(result.out, "cell 8\nnative allocations 0\n");
   EXPECT_THAT(OneProcess().recordings, SizeIs(7));
@@ -421,6 +436,16 @@ TEST_F(DriverRecorderTest, AParentThatVanishesEndsOnlyTheRecording) {
     EXPECT_THAT(result.out, HasSubstr("cell 8\n")) << at;
     EXPECT_THAT(result.err, HasSubstr("record")) << at;
   }
+}
+
+TEST_F(DriverRecorderTest, AParentThatVanishesWhileMemoryLeavesEndsOnlyThat) {
+  Script script;
+  script.wanted = [](const std::string&) { return true; };
+  script.vanish_while_copying = true;
+  const ShellResult result = Run("driver_app records-large", &script);
+  EXPECT_EQ(result.exit_code(), 0);
+  EXPECT_THAT(result.out, HasSubstr("value 9\n"));
+  EXPECT_THAT(result.err, HasSubstr("recorder is gone (while copying memory"));
 }
 
 TEST_F(DriverRecorderTest, NonsenseFromTheParentEndsOnlyTheRecording) {

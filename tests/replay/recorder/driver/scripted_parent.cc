@@ -7,6 +7,10 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "replay/recorder/session/image_window.h"
 
 namespace reprise::testing {
 
@@ -30,16 +34,16 @@ class ScriptedParent::Connection {
       if (!Handle(header.type)) break;
     }
     for (size_t i = 0; counters_ != nullptr && i < heard_.kernels.size(); ++i) {
-      heard_.kernels[i].launches = counters_[i].launches;
-      heard_.kernels[i].timed = counters_[i].timed;
-      heard_.kernels[i].total_ns = counters_[i].total_ns;
+      const wire::KernelCounter& counter = counters_->kernels[i];
+      heard_.kernels[i].launches = counter.launches;
+      heard_.kernels[i].timed = counter.timed;
+      heard_.kernels[i].total_ns = counter.total_ns;
     }
     return heard_;
   }
 
  private:
-  static constexpr size_t kCounterBytes =
-      wire::kMaxKernels * sizeof(wire::KernelCounter);
+  static constexpr size_t kCounterBytes = sizeof(wire::ProcessCounters);
 
   bool Read(void* data, size_t size) {
     char* at = static_cast<char*>(data);
@@ -114,8 +118,7 @@ class ScriptedParent::Connection {
       case wire::kPrologue:
         return Prologue();
       case wire::kFilled:
-        KeepHalf(/*second=*/false);
-        return Answer(type, wire::FilledReply{script_.filled, 0});
+        return Filled();
       case wire::kEpilogue:
         Epilogue();
         return true;
@@ -137,7 +140,7 @@ class ScriptedParent::Connection {
     heard_.executable = TakeRest();
     const int fd = memfd_create("counters", MFD_CLOEXEC);
     EXPECT_EQ(ftruncate(fd, kCounterBytes), 0);
-    counters_ = static_cast<wire::KernelCounter*>(
+    counters_ = static_cast<wire::ProcessCounters*>(
         mmap(nullptr, kCounterBytes, PROT_READ, MAP_SHARED, fd, 0));
     wire::HelloReply reply;
     reply.flags = script_.flags;
@@ -196,49 +199,48 @@ class ScriptedParent::Connection {
       if (range.range.symbol_offset != ~0u)
         range.symbol = symbols.c_str() + range.range.symbol_offset;
     EXPECT_EQ(bytes, request.image_bytes);
-    image_bytes_ = request.image_bytes;
-    image_ = memfd_create("image", MFD_CLOEXEC);
-    EXPECT_EQ(ftruncate(image_, static_cast<off_t>(2 * image_bytes_)), 0);
-    return Answer(wire::kPrologue, wire::PrologueReply{wire::kRecord, 0}, "",
-                  image_);
+    image_.assign(bytes, '\0');
+    wire::PrologueReply reply{wire::kRecord, ImageWindow::SlotsFor(bytes), 0};
+    if (window_ == nullptr || window_->slots() < reply.slots) {
+      window_ = *ImageWindow::Create(bytes);
+      reply.new_window = 1;
+    }
+    if (!script_.vanish_while_copying) BeginPass();
+    return Answer(wire::kPrologue, reply, "",
+                  reply.new_window != 0 ? window_->fd() : -1) &&
+           !script_.vanish_while_copying;
   }
 
-  void KeepHalf(bool second) {
-    HeardRecording& recording = heard_.recordings.back();
-    uint64_t at = second ? image_bytes_ : 0;
-    for (HeardRange& range : recording.ranges) {
-      std::string& to = second ? range.after : range.before;
-      to.resize(range.range.bytes);
-      EXPECT_EQ(pread(image_, to.data(), to.size(), static_cast<off_t>(at)),
-                static_cast<ssize_t>(to.size()));
+  void BeginPass() {
+    intake_.reset();
+    intake_ = std::make_unique<ImageIntake>(
+        window_.get(), image_.size(),
+        [this](uint64_t offset, std::string_view piece) {
+          memcpy(image_.data() + offset, piece.data(), piece.size());
+        });
+  }
+
+  void Keep(std::string HeardRange::* where) {
+    EXPECT_TRUE(intake_->Finish());
+    uint64_t at = 0;
+    for (HeardRange& range : heard_.recordings.back().ranges) {
+      range.*where = image_.substr(at, range.range.bytes);
       at += (range.range.bytes + 4095) / 4096 * 4096;
     }
   }
 
-  // Puts unchanged blocks from the first half into the second one.
+  bool Filled() {
+    Keep(&HeardRange::before);
+    BeginPass();
+    return Answer(wire::kFilled, wire::FilledReply{script_.filled, 0});
+  }
+
   void Epilogue() {
     HeardRecording& recording = heard_.recordings.back();
     recording.end = Take<wire::EpilogueNotice>();
-    const std::string bits = TakeRest();
-    const uint64_t blocks =
-        (image_bytes_ + wire::kBlockBytes - 1) / wire::kBlockBytes;
-    EXPECT_EQ(bits.size(), (blocks + 7) / 8);
-    for (uint64_t block = 0; block < blocks; ++block) {
-      const bool changed = (bits[block / 8] >> (block % 8)) & 1;
-      recording.changed_blocks += changed ? 1 : 0;
-      if (changed) continue;
-      const uint64_t at = block * wire::kBlockBytes;
-      std::string bytes(std::min(wire::kBlockBytes, image_bytes_ - at), 0);
-      EXPECT_EQ(
-          pread(image_, bytes.data(), bytes.size(), static_cast<off_t>(at)),
-          static_cast<ssize_t>(bytes.size()));
-      EXPECT_EQ(pwrite(image_, bytes.data(), bytes.size(),
-                       static_cast<off_t>(image_bytes_ + at)),
-                static_cast<ssize_t>(bytes.size()));
-    }
-    KeepHalf(/*second=*/true);
+    if (recording.end.error != 0) return;
+    Keep(&HeardRange::after);
     recording.complete = true;
-    close(image_);
   }
 
   int fd_;
@@ -246,9 +248,10 @@ class ScriptedParent::Connection {
   std::string payload_;
   size_t at_ = 0;
   HeardProcess heard_;
-  wire::KernelCounter* counters_ = nullptr;
-  int image_ = -1;
-  uint64_t image_bytes_ = 0;
+  wire::ProcessCounters* counters_ = nullptr;
+  std::unique_ptr<ImageWindow> window_;
+  std::unique_ptr<ImageIntake> intake_;
+  std::string image_;
 };
 
 ScriptedParent::ScriptedParent(const std::string& path, Script script)

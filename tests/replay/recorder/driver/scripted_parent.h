@@ -39,7 +39,6 @@ struct HeardRecording {
   std::string arguments;
   std::vector<HeardRange> ranges;
   driver_wire::EpilogueNotice end;
-  uint64_t changed_blocks = 0;
   bool complete = false;
 };
 
@@ -71,6 +70,8 @@ struct Script {
   // nonsense; 0: neither.
   uint32_t vanish_at = 0;
   uint32_t nonsense_at = 0;
+  // Gives a window and takes nothing out of it.
+  bool vanish_while_copying = false;
 };
 
 class ScriptedParent {

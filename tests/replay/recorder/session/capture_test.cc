@@ -98,6 +98,7 @@ class CaptureTest : public ::testing::Test {
     options_.catalog = catalog_.get();
     options_.ledger = ledger_.get();
     options_.captures = &captures_;
+    options_.max_unit_bytes = 1 << 20;
     options_.on_hello = [] {};
     server_ = std::thread([this] { ServeDriverConnection(parent_, options_); });
   }
@@ -151,11 +152,10 @@ class CaptureTest : public ::testing::Test {
         Receive<wire::HelloReply>(wire::kHello, nullptr, &counters_fd_);
     EXPECT_EQ(reply.arena_base, kArena);
     ASSERT_GE(counters_fd_, 0);
-    void* mapping =
-        mmap(nullptr, sizeof(wire::KernelCounter) * wire::kMaxKernels,
-             PROT_READ | PROT_WRITE, MAP_SHARED, counters_fd_, 0);
+    void* mapping = mmap(nullptr, sizeof(wire::ProcessCounters),
+                         PROT_READ | PROT_WRITE, MAP_SHARED, counters_fd_, 0);
     ASSERT_NE(mapping, MAP_FAILED);
-    counters_ = static_cast<wire::KernelCounter*>(mapping);
+    counters_ = static_cast<wire::ProcessCounters*>(mapping);
   }
 
   wire::KernelReply AddKernel(const std::string& name) {
@@ -198,22 +198,27 @@ class CaptureTest : public ::testing::Test {
         Receive<wire::PrologueReply>(wire::kPrologue, nullptr, &fd);
     ASSERT_EQ(reply.verdict, wire::kRecord);
     ASSERT_GE(fd, 0);
-    void* mapping = mmap(nullptr, 2 * request.image_bytes,
-                         PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ASSERT_EQ(reply.new_window, 1u);
+    ASSERT_EQ(reply.slots, 1u);
+    const size_t window_bytes = wire::kWindowControlBytes + wire::kSlotBytes;
+    void* mapping =
+        mmap(nullptr, window_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     ASSERT_NE(mapping, MAP_FAILED);
-    auto* before = static_cast<float*>(mapping);
-    auto* after = reinterpret_cast<float*>(static_cast<char*>(mapping) +
-                                           request.image_bytes);
-    for (int i = 0; i < 100; ++i) before[i] = static_cast<float>(i);
+    auto* control = static_cast<wire::WindowControl*>(mapping);
+    auto* values = reinterpret_cast<float*>(static_cast<char*>(mapping) +
+                                            wire::kWindowControlBytes);
+    for (int i = 0; i < 100; ++i) values[i] = static_cast<float>(i);
+    control->ready = 1;
     Send(wire::kFilled, Bytes(wire::FilledRequest()));
     ASSERT_EQ(Receive<wire::FilledReply>(wire::kFilled).verdict, wire::kRecord);
-    for (int i = 0; i < 100; ++i) after[i] = 2.0f * before[i];
+    for (int i = 0; i < 100; ++i) values[i] *= 2;
+    control->ready = 1;
     wire::EpilogueNotice notice;
     notice.duration_ns = 5000;
-    Send(wire::kEpilogue, Bytes(notice) + '\x01');
-    counters_[0].launches = 7;
-    munmap(mapping, 2 * request.image_bytes);
+    Send(wire::kEpilogue, Bytes(notice));
+    counters_->kernels[0].launches = 7;
+    munmap(mapping, window_bytes);
   }
 
   absl::Status Finish(const CapturedLaunch& captured) {
@@ -234,7 +239,7 @@ class CaptureTest : public ::testing::Test {
   int app_ = -1;
   int parent_ = -1;
   int counters_fd_ = -1;
-  wire::KernelCounter* counters_ = nullptr;
+  wire::ProcessCounters* counters_ = nullptr;
   std::thread server_;
 };
 
@@ -345,7 +350,7 @@ TEST_F(CaptureTest, CountsLaunchesThatNobodyAskedAbout) {
   options_.ledger = ledger_.get();
   Hello();
   EXPECT_EQ(AddKernel(kScale).wanted, 0u);
-  counters_[0] = {12, 3000000, 12};
+  counters_->kernels[0] = {12, 3000000, 12};
   HangUp();
   RecordResult result;
   ASSERT_TRUE(ledger_->Finish(store_.get(), &result).ok());

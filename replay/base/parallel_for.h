@@ -1,13 +1,13 @@
 // Splits work over bytes among the host's threads. Thread-safe.
-#ifndef REPRISE_REPLAY_DEVICE_CPU_RESIDENT_PARALLEL_H_
-#define REPRISE_REPLAY_DEVICE_CPU_RESIDENT_PARALLEL_H_
+#ifndef REPRISE_REPLAY_BASE_PARALLEL_FOR_H_
+#define REPRISE_REPLAY_BASE_PARALLEL_FOR_H_
 
 #include <algorithm>
 #include <cstdint>
 #include <thread>
 #include <vector>
 
-namespace reprise::cpu {
+namespace reprise {
 
 // Calls body(begin, end) for disjoint pieces that cover [0, bytes), on several
 // threads when that pays. Pieces begin at multiples of 4 KiB.
@@ -32,6 +32,6 @@ void ParallelFor(uint64_t bytes, const Body& body) {
   for (std::thread& worker : workers) worker.join();
 }
 
-}  // namespace reprise::cpu
+}  // namespace reprise
 
-#endif  // REPRISE_REPLAY_DEVICE_CPU_RESIDENT_PARALLEL_H_
+#endif  // REPRISE_REPLAY_BASE_PARALLEL_FOR_H_

@@ -1,0 +1,164 @@
+#include "replay/recorder/session/host_memory.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "replay/base/file_util.h"
+
+namespace reprise {
+namespace {
+
+constexpr uint64_t kLargePageBytes = 2 << 20;
+constexpr std::chrono::milliseconds kPause(5);
+// What is made ready at once, and by how many threads: applications want the
+// host for themselves.
+constexpr uint64_t kStepBytes = 128 << 20;
+constexpr uint64_t kThreads = 4;
+
+uint64_t RoundUp(uint64_t bytes, uint64_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+void PopulateTogether(char* begin, uint64_t bytes) {
+  const uint64_t piece =
+      RoundUp((bytes + kThreads - 1) / kThreads, kLargePageBytes);
+  std::vector<std::thread> threads;
+  for (uint64_t at = piece; at < bytes; at += piece) {
+    threads.emplace_back(PopulatePages, begin + at,
+                         std::min(piece, bytes - at));
+  }
+  PopulatePages(begin, std::min(piece, bytes));
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+uint64_t AvailableHostMemory() {
+  std::ifstream info("/proc/meminfo");
+  std::string word;
+  uint64_t kib = 0;
+  while (info >> word) {
+    if (word == "MemAvailable:" && info >> kib) return kib << 10;
+  }
+  return std::numeric_limits<uint64_t>::max();
+}
+
+void PopulatePages(char* begin, uint64_t bytes) {
+  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14
+  madvise(begin, bytes, kPopulateWrite);
+}
+
+absl::StatusOr<HostPages> HostPages::Map(uint64_t bytes, bool large) {
+  HostPages pages;
+  if (bytes == 0) return pages;
+  bytes = RoundUp(bytes, kLargePageBytes);
+  // Room to begin at a large page.
+  const uint64_t mapped = bytes + (large ? kLargePageBytes : 0);
+  void* mapping = mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED)
+    return ErrnoToStatus(errno, "cannot map memory for an image");
+  char* const begin = static_cast<char*>(mapping);
+  pages.data_ = begin;
+  pages.bytes_ = mapped;
+  if (!large) return pages;
+  pages.data_ = reinterpret_cast<char*>(
+      RoundUp(reinterpret_cast<uint64_t>(begin), kLargePageBytes));
+  pages.bytes_ = bytes;
+  if (pages.data_ > begin)
+    munmap(begin, static_cast<size_t>(pages.data_ - begin));
+  char* const end = pages.data_ + bytes;
+  if (end < begin + mapped)
+    munmap(end, static_cast<size_t>(begin + mapped - end));
+  madvise(pages.data_, bytes, MADV_HUGEPAGE);
+  return pages;
+}
+
+HostPages::HostPages(HostPages&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      ready_(std::exchange(other.ready_, 0)) {}
+
+HostPages& HostPages::operator=(HostPages&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(ready_, other.ready_);
+  return *this;
+}
+
+HostPages::~HostPages() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+void HostPages::Shrink(uint64_t bytes) {
+  bytes = RoundUp(bytes, kLargePageBytes);
+  if (bytes >= bytes_) return;
+  munmap(data_ + bytes, bytes_ - bytes);
+  bytes_ = bytes;
+  ready_ = std::min(ready_, bytes);
+  if (bytes == 0) data_ = nullptr;
+}
+
+void HostPages::Populate(uint64_t bytes) {
+  bytes = std::min(bytes, bytes_ - ready_) / kLargePageBytes * kLargePageBytes;
+  if (bytes == 0) return;
+  PopulateTogether(data_ + ready_, bytes);
+  ready_ += bytes;
+}
+
+HostReserve::HostReserve(std::function<uint64_t()> wanted)
+    : wanted_(std::move(wanted)), thread_([this] { Grow(); }) {}
+
+HostReserve::~HostReserve() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+absl::StatusOr<HostPages> HostReserve::Take(uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (pages_.bytes() < bytes) return HostPages::Map(bytes, /*large=*/true);
+  HostPages taken = std::exchange(pages_, HostPages());
+  taken.Shrink(bytes);
+  return taken;
+}
+
+void HostReserve::Grow() {
+  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 19);
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!changed_.wait_for(lock, kPause, [this] { return stopped_; })) {
+    const uint64_t goal = RoundUp(wanted_(), kLargePageBytes);
+    if (pages_.ready() < goal) GrowTowards(goal);
+  }
+}
+
+// One step, so that who takes the reserve does not wait for all of it.
+void HostReserve::GrowTowards(uint64_t goal) {
+  const uint64_t available = AvailableHostMemory();
+  if (pages_.data() == nullptr) {
+    // More address space than any image has that could be held.
+    absl::StatusOr<HostPages> pages =
+        HostPages::Map(std::min(available, uint64_t{1} << 44), /*large=*/true);
+    if (!pages.ok()) return;
+    pages_ = *std::move(pages);
+  }
+  const uint64_t limit = std::min(goal, (available + pages_.ready()) / 4);
+  if (pages_.ready() < limit)
+    pages_.Populate(std::min(kStepBytes, limit - pages_.ready()));
+}
+
+}  // namespace reprise

@@ -1,0 +1,78 @@
+// Memory of this host that images of applications' memory are kept in: pages
+// that come from the system as zeros, and a reserve of them that is made ready
+// while the application runs, since a page fault costs more than copying the
+// page.
+#ifndef REPRISE_REPLAY_RECORDER_SESSION_HOST_MEMORY_H_
+#define REPRISE_REPLAY_RECORDER_SESSION_HOST_MEMORY_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "absl/status/statusor.h"
+
+namespace reprise {
+
+// Bytes that this host can give without swapping; the largest number where it
+// does not say.
+uint64_t AvailableHostMemory();
+
+// Makes a mapping's pages present at once. Nothing is lost where the system
+// does not know how.
+void PopulatePages(char* begin, uint64_t bytes);
+
+// An anonymous mapping of zeros; pages that nobody touches take no memory.
+class HostPages {
+ public:
+  HostPages() = default;
+  // With large pages, where `large` and the system has them.
+  static absl::StatusOr<HostPages> Map(uint64_t bytes, bool large);
+  HostPages(HostPages&& other) noexcept;
+  HostPages& operator=(HostPages&& other) noexcept;
+  ~HostPages();
+
+  char* data() const { return data_; }
+  uint64_t bytes() const { return bytes_; }
+  // Of them, from the beginning, those that are known to be present.
+  uint64_t ready() const { return ready_; }
+  // Makes more present.
+  void Populate(uint64_t bytes);
+  // Gives back what lies behind that many bytes, rounded up to large pages.
+  void Shrink(uint64_t bytes);
+
+ private:
+  char* data_ = nullptr;
+  uint64_t bytes_ = 0;
+  uint64_t ready_ = 0;
+};
+
+// Thread-safe.
+class HostReserve {
+ public:
+  // Asks now and then how many bytes to have ready. They are at most a quarter
+  // of what this host has available.
+  explicit HostReserve(std::function<uint64_t()> wanted);
+  ~HostReserve();
+  HostReserve(const HostReserve&) = delete;
+  HostReserve& operator=(const HostReserve&) = delete;
+
+  // Pages for an image, ready as far as the reserve goes, which begins anew.
+  absl::StatusOr<HostPages> Take(uint64_t bytes);
+
+ private:
+  void Grow();
+  void GrowTowards(uint64_t goal);
+
+  const std::function<uint64_t()> wanted_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopped_ = false;
+  HostPages pages_;
+  std::thread thread_;
+};
+
+}  // namespace reprise
+
+#endif  // REPRISE_REPLAY_RECORDER_SESSION_HOST_MEMORY_H_

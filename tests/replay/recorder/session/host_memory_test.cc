@@ -1,0 +1,71 @@
+#include "replay/recorder/session/host_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace reprise {
+namespace {
+
+constexpr uint64_t kLargePage = 2 << 20;
+
+bool IsZero(const HostPages& pages) {
+  return std::all_of(pages.data(), pages.data() + pages.bytes(),
+                     [](char c) { return c == 0; });
+}
+
+TEST(HostPagesTest, AreZerosInWholeLargePages) {
+  const HostPages pages = *HostPages::Map(kLargePage + 1, /*large=*/true);
+  EXPECT_EQ(pages.bytes(), 2 * kLargePage);
+  EXPECT_EQ(reinterpret_cast<uint64_t>(pages.data()) % kLargePage, 0u);
+  EXPECT_TRUE(IsZero(pages));
+  EXPECT_EQ(HostPages::Map(0, true)->data(), nullptr);
+}
+
+TEST(HostPagesTest, ShrinkGivesTheRestBack) {
+  HostPages pages = *HostPages::Map(8 * kLargePage, /*large=*/true);
+  pages.Populate(6 * kLargePage);
+  EXPECT_EQ(pages.ready(), 6 * kLargePage);
+  pages.Shrink(3 * kLargePage - 5);
+  EXPECT_EQ(pages.bytes(), 3 * kLargePage);
+  EXPECT_EQ(pages.ready(), 3 * kLargePage);
+  std::memset(pages.data(), 1, pages.bytes());
+  HostPages moved = std::move(pages);
+  EXPECT_EQ(moved.data()[moved.bytes() - 1], 1);
+  moved.Shrink(0);
+  EXPECT_EQ(moved.data(), nullptr);
+}
+
+TEST(HostPagesTest, MoreThanThereAreIsNotPopulated) {
+  HostPages pages = *HostPages::Map(2 * kLargePage, /*large=*/true);
+  pages.Populate(kLargePage - 1);
+  EXPECT_EQ(pages.ready(), 0u);
+  pages.Populate(100 * kLargePage);
+  EXPECT_EQ(pages.ready(), 2 * kLargePage);
+}
+
+TEST(HostReserveTest, IsReadyInTimeAndServesWhatItDoesNotHave) {
+  constexpr uint64_t kWanted = 5 * kLargePage;
+  HostReserve reserve([] { return kWanted; });
+  HostPages pages;
+  for (int i = 0; i < 10000 && pages.ready() == 0; ++i)
+    pages = *reserve.Take(3 * kLargePage);
+  EXPECT_EQ(pages.ready(), 3 * kLargePage);
+  EXPECT_EQ(pages.bytes(), 3 * kLargePage);
+  EXPECT_TRUE(IsZero(pages));
+  std::memset(pages.data(), 1, pages.bytes());
+  const HostPages next = *reserve.Take(kWanted);
+  EXPECT_TRUE(IsZero(next));
+  const absl::StatusOr<HostPages> huge = reserve.Take(uint64_t{1} << 45);
+  if (huge.ok()) EXPECT_GE(huge->bytes(), uint64_t{1} << 45);
+}
+
+TEST(HostReserveTest, WantsNothingUnlessAsked) {
+  HostReserve reserve([] { return uint64_t{0}; });
+  EXPECT_EQ(reserve.Take(kLargePage)->ready(), 0u);
+}
+
+}  // namespace
+}  // namespace reprise
