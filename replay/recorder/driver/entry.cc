@@ -284,12 +284,19 @@ reprise_decide_dlsym(void* handle, const char* symbol) {
 }
 
 // void* dlsym(void* handle, const char* symbol)
+// With glibc's versions: another library in front of this one that stands in
+// front of dlsym itself finds the next one by dlvsym.
 __asm__(
     ".text\n"
     ".p2align 4\n"
-    ".globl dlsym\n"
-    ".type dlsym, @function\n"
-    "dlsym:\n"
+    ".globl reprise_dlsym\n"
+    ".type reprise_dlsym, @function\n"
+    ".globl reprise_old_dlsym\n"
+    ".type reprise_old_dlsym, @function\n"
+    ".symver reprise_dlsym, dlsym@@GLIBC_2.34\n"
+    ".symver reprise_old_dlsym, dlsym@GLIBC_2.2.5\n"
+    "reprise_dlsym:\n"
+    "reprise_old_dlsym:\n"
     "\tendbr64\n"
     "\tpushq %rdi\n"
     "\tpushq %rsi\n"
@@ -303,4 +310,5 @@ __asm__(
     "\tretq\n"
     "1:\n"
     "\tjmpq *reprise_real_dlsym(%rip)\n"
-    ".size dlsym, . - dlsym\n");
+    ".size reprise_dlsym, . - reprise_dlsym\n"
+    ".size reprise_old_dlsym, . - reprise_old_dlsym\n");

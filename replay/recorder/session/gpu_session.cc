@@ -166,7 +166,9 @@ absl::StatusOr<RecordResult> RunRecordedOnGpu(
   if (!session.used_cuda && result.kernels.empty()) {
     result.problem =
         "the application never called the CUDA driver, so it launched no "
-        "kernel (a statically linked program cannot be recorded)";
+        "kernel (a statically linked program cannot be recorded, nor one in "
+        "which "
+        "another preloaded library answers for the driver)";
   }
   if (!finished.ok()) {
     result.problem = absl::StrCat("units could not be kept: ",

@@ -455,6 +455,23 @@ TEST_F(DriverRecorderTest, NonsenseFromTheParentEndsOnlyTheRecording) {
     script.wanted = [](const std::string&) { return true; };
     script.nonsense_at = at;
     const ShellResult result = Run("driver_app launches", &script);
+// In front of this library it sees launches as well; behind it, lookups do not
+// reach it.
+TEST_F(DriverRecorderTest, APreloadInFrontOfDlsymChangesNothing) {
+  const std::string tracer =
+      Binaries() + "/tests/lib/libdriver_dlsym_preload.so";
+  for (const bool first : {true, false}) {
+    Script script;
+    const ShellResult result = Run("driver_app launches", &script,
+                                   first ? tracer : "", first ? "" : tracer);
+    EXPECT_THAT(result.out, HasSubstr("cell 8\nnative allocations 0\n"));
+    EXPECT_EQ(result.out.find("tracer saw a launch") != std::string::npos,
+              first);
+    ASSERT_THAT(OneProcess().kernels, SizeIs(2)) << first;
+    EXPECT_EQ(OneProcess().kernels[0].launches, 6);
+  }
+}
+
     EXPECT_EQ(result.exit_code(), 0) << at;
     EXPECT_THAT(result.out, HasSubstr("cell 8\n")) << at;
     EXPECT_THAT(result.err, HasSubstr("record")) << at;

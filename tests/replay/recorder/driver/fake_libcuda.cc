@@ -734,7 +734,7 @@ EXPORT CUresult cuGetProcAddress_v2(const char* symbol, void** address, int,
   static void* self = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   // dlsym may be interposed; the answer must be our own function.
   static const auto real = reinterpret_cast<void* (*)(void*, const char*)>(
-      dlvsym(RTLD_DEFAULT, "dlsym", "GLIBC_2.2.5"));
+      dlvsym(dlopen("libc.so.6", RTLD_LAZY), "dlsym", "GLIBC_2.2.5"));
   *address = nullptr;
   const bool per_thread =
       (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
