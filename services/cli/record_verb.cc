@@ -21,6 +21,7 @@ struct RecordVerbOptions {
   std::string max_bytes = "16GiB";
   std::string compile_commands;
   std::string timeout = "10m";
+  std::string stall_timeout = "20s";
   std::string allocator = "arena";
   int top = 0;
   std::string report;
@@ -99,6 +100,7 @@ absl::Status RunRecord(const RecordVerbOptions& verb, CliContext* context) {
   options.compile_commands = verb.compile_commands;
   ASSIGN_OR_RETURN(options.max_unit_bytes, ParseBytes(verb.max_bytes));
   ASSIGN_OR_RETURN(options.launch_timeout, ParseDuration(verb.timeout));
+  ASSIGN_OR_RETURN(options.stall_timeout, ParseDuration(verb.stall_timeout));
   RETURN_IF_ERROR(ChooseRecordingDevice(*context, &options));
   options.native_allocator = verb.allocator == "native";
   ASSIGN_OR_RETURN(const RecordResult result,
@@ -168,6 +170,12 @@ void AddRecordVerb(CLI::App* app, CliContext* context) {
                    "give up on a launch that runs longer, compilation not "
                    "counted; the run that notes a recorded launch's accesses "
                    "may take 20 times as long")
+      ->capture_default_str();
+  verb->add_option("--stall-timeout", options->stall_timeout,
+                   "on a GPU, how long a launch to record, or the work before "
+                   "it, may keep the application waiting; a kernel that takes "
+                   "longer may wait for another one or for the host, and is "
+                   "not recorded")
       ->capture_default_str();
   verb->add_option("--allocator", options->allocator,
                    "on a GPU, who places device memory: arena (Reprise, at "

@@ -509,6 +509,14 @@ bool InArena(uint64_t address) {
   return DeviceOf(address) != nullptr;
 }
 
+bool IsTracked(uint64_t address) {
+  MutexLock lock(g_mutex);
+  if (DeviceOf(address) != nullptr) return true;
+  for (const Tracked& one : g_tracked)
+    if (address - one.address < one.bytes) return true;
+  return false;
+}
+
 bool FindAllocation(uint64_t address, Allocation* found) {
   MutexLock lock(g_mutex);
   const Device* device = DeviceOf(address);

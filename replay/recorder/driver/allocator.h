@@ -38,6 +38,8 @@ Served FreeAsync(uint64_t address, CUstream stream, bool per_thread);
 
 // Whether an address lies in a device's arena, allocated or not.
 bool InArena(uint64_t address);
+// Whether it lies in an arena or in memory that is tracked.
+bool IsTracked(uint64_t address);
 // The live arena allocation that an address lies in.
 bool FindAllocation(uint64_t address, Allocation* found);
 // Memory that is backed and free, of the current context's device.

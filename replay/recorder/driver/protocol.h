@@ -107,6 +107,9 @@ struct HelloReply {
   // [arena_base + d * arena_stride, + arena_stride).
   uint64_t arena_base = 0;
   uint64_t arena_stride = 0;
+  // How long a recording may wait, with the rest of the application standing
+  // still, for work before the launch and for the launch.
+  uint64_t patience_ms = 0;
 };
 
 struct Parameter {
@@ -183,6 +186,11 @@ struct LiveRange {
   uint32_t symbol_offset = ~uint32_t{0};
 };
 
+enum Hints : uint32_t {
+  // An argument may be a texture or surface object.
+  kHintTexture = 1,
+};
+
 // Followed by range_count LiveRanges, ascending and disjoint, and symbol_bytes
 // bytes of NUL-ended names. The image is the ranges' bytes in this order, each
 // range beginning at a multiple of 4096 of the image.
@@ -190,6 +198,11 @@ struct PrologueRequest {
   uint32_t range_count = 0;
   uint32_t symbol_bytes = 0;
   uint64_t image_bytes = 0;  // multiple of 4096
+  uint32_t hints = 0;
+  uint32_t reserved = 0;
+  // In the arguments, and perhaps an address of memory that CUDA was never
+  // given (malloc); 0: nothing is.
+  uint64_t host_pointer = 0;
 };
 
 struct WindowControl {
@@ -198,7 +211,7 @@ struct WindowControl {
 };
 static_assert(sizeof(WindowControl) <= kWindowControlBytes);
 
-// kRecord; or kRefuse (too large; the parent says so).
+// kRecord; or kRefuse or kNever (the parent says why).
 struct PrologueReply {
   uint32_t verdict = 0;
   uint32_t slots = 0;       // of the window

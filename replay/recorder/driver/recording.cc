@@ -6,13 +6,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "replay/recorder/driver/allocator.h"
+#include "replay/recorder/driver/arguments.h"
 #include "replay/recorder/driver/contexts.h"
 #include "replay/recorder/driver/driver.h"
 #include "replay/recorder/driver/gate.h"
 #include "replay/recorder/driver/image_copy.h"
 #include "replay/recorder/driver/profile.h"
-#include "replay/recorder/driver/textures.h"
 
 namespace reprise::driver {
 namespace {
@@ -22,10 +24,20 @@ namespace wire = driver_wire;
 constexpr uint64_t kImageAlignment = 4096;
 // Of the names of all variables of a module.
 constexpr uint64_t kMaxVariableBytes = 64 << 20;
-// How long other threads' calls may take until the launch goes unrecorded.
-constexpr int64_t kAloneTimeoutMs = 10000;
-// The same for work on the devices.
-constexpr int64_t kQuietTimeoutMs = 60000;
+constexpr int64_t kLeastPatienceMs = 1000;
+
+std::atomic<int> g_vain_waits{0};
+
+// How long to wait for calls of other threads, for work on the devices and for
+// the launch. Half as long after each wait in vain: where kernels spin all the
+// time, not every recording shall find that out at full length.
+int64_t PatienceMs() {
+  const int64_t most = static_cast<int64_t>(Hello().patience_ms);
+  const int64_t least = most < kLeastPatienceMs ? most : kLeastPatienceMs;
+  const int vain = g_vain_waits.load();
+  const int64_t halved = most >> (vain < 32 ? vain : 32);
+  return halved > least ? halved : least;
+}
 
 uint64_t RoundUp(uint64_t value, uint64_t to) {
   return (value + to - 1) / to * to;
@@ -132,11 +144,12 @@ void AbandonLaunch(ParentLock& parent, const Kernel& kernel, bool never,
 class Recording {
  public:
   Recording(Kernel* kernel, const LaunchCall& launch, RealLaunch real,
-            int device, const Array<char>& names)
+            int device, const ArgumentHints& hints, const Array<char>& names)
       : kernel_(kernel),
         launch_(launch),
         real_(real),
         device_(device),
+        hints_(hints),
         names_(names) {}
   ~Recording();
 
@@ -148,16 +161,19 @@ class Recording {
   bool FindRanges();
   bool AskForWindow();
   bool SendPrologue();
-  CUresult AwaitCompletion();
-  CUresult LaunchTimed(wire::EpilogueNotice* notice);
+  CUresult AwaitCompletion(int64_t patience_ms);
+  CUresult LaunchTimed(int64_t patience_ms, wire::EpilogueNotice* notice);
   void SendEpilogue(wire::EpilogueNotice* notice);
   // Tells the parent; false.
   bool Abandon(const char* why, int code = 0);
+  // The same of something that did not end; later launches are not tried.
+  bool AbandonStalled(const char* what, int64_t patience_ms, const char* why);
 
   Kernel* kernel_;
   const LaunchCall& launch_;
   RealLaunch real_;
   int device_;
+  const ArgumentHints hints_;
   const Array<char>& names_;
   ParentLock parent_;
   Array<wire::LiveRange> ranges_;
@@ -174,6 +190,20 @@ bool Recording::Abandon(const char* why, int code) {
   else
     snprintf(text, sizeof(text), "%s", why);
   AbandonLaunch(parent_, *kernel_, /*never=*/false, text);
+  return false;
+}
+
+bool Recording::AbandonStalled(const char* what, int64_t patience_ms,
+                               const char* why) {
+  ++g_vain_waits;
+  char text[400];
+  snprintf(text, sizeof(text),
+           "%s did not end within %g s while the rest of the application stood "
+           "still: it may wait for %s; if it only takes long, give it more "
+           "with --stall-timeout",
+           what, static_cast<double>(patience_ms) / 1000, why);
+  AbandonLaunch(parent_, *kernel_, /*never=*/true, text);
+  kernel_->wanted = false;
   return false;
 }
 
@@ -197,9 +227,12 @@ bool Recording::FindRanges() {
 }
 
 bool Recording::AskForWindow() {
-  const wire::PrologueRequest request{static_cast<uint32_t>(ranges_.size()),
-                                      static_cast<uint32_t>(names_.size()),
-                                      image_bytes_};
+  wire::PrologueRequest request;
+  request.range_count = static_cast<uint32_t>(ranges_.size());
+  request.symbol_bytes = static_cast<uint32_t>(names_.size());
+  request.image_bytes = image_bytes_;
+  request.hints = hints_.texture ? wire::kHintTexture : 0;
+  request.host_pointer = hints_.host_pointer;
   wire::PrologueReply reply;
   int fd = -1;
   if (!parent_->Send(
@@ -211,6 +244,7 @@ bool Recording::AskForWindow() {
     if (fd >= 0) close(fd);
     return false;
   }
+  if (reply.verdict == wire::kNever) kernel_->wanted = false;
   bool ok = reply.verdict == wire::kRecord;
   if (ok && reply.new_window != 0 && !MapWindow(fd, reply.slots)) {
     Abandon("the memory that it should leave through cannot be mapped");
@@ -239,18 +273,20 @@ bool Recording::SendPrologue() {
 
 bool Recording::Prepare() {
   if (!parent_.ok()) return false;
-  const CUresult result = SynchronizeContexts(kQuietTimeoutMs);
+  const int64_t patience_ms = PatienceMs();
+  const CUresult result = SynchronizeContexts(patience_ms);
   if (result == CUDA_ERROR_TIMEOUT)
-    return Abandon("work before the launch did not end within a minute");
+    return AbandonStalled("work before the launch", patience_ms,
+                          "this kernel, another one or the host");
   if (result != CUDA_SUCCESS)
     return Abandon("work before the launch failed", result);
   return FindRanges() && AskForWindow() && SendPrologue();
 }
 
-// Waits for the launch. Bounded: it may wait for a kernel of another device
-// whose launch waits at the gate.
-CUresult Recording::AwaitCompletion() {
-  const int64_t end = standin::MonotonicNs() + kQuietTimeoutMs * 1000000;
+// Waits for the launch. Bounded: it may wait for something that the application
+// does after it.
+CUresult Recording::AwaitCompletion(int64_t patience_ms) {
+  const int64_t end = standin::MonotonicNs() + patience_ms * 1000000;
   for (int round = 0;; ++round) {
     const CUresult state = CUDA_CALL(cuStreamQuery, launch_.stream);
     if (state != CUDA_ERROR_NOT_READY) return state;
@@ -262,7 +298,8 @@ CUresult Recording::AwaitCompletion() {
 
 // Launches, waits, and times. What failed is in the notice; the launch's own
 // result is the answer to the application, which meets later errors itself.
-CUresult Recording::LaunchTimed(wire::EpilogueNotice* notice) {
+CUresult Recording::LaunchTimed(int64_t patience_ms,
+                                wire::EpilogueNotice* notice) {
   CUevent begin = nullptr;
   CUevent end = nullptr;
   // The launch is on its way before the first event passes.
@@ -275,7 +312,7 @@ CUresult Recording::LaunchTimed(wire::EpilogueNotice* notice) {
   CUresult completion = result;
   if (result == CUDA_SUCCESS) {
     if (timed) CUDA_CALL(cuEventRecord, end, launch_.stream);
-    completion = AwaitCompletion();
+    completion = AwaitCompletion(patience_ms);
   }
   float milliseconds = 0;
   if (timed && completion == CUDA_SUCCESS &&
@@ -302,12 +339,10 @@ void Recording::SendEpilogue(wire::EpilogueNotice* notice) {
 CUresult Recording::Run() {
   if (!Prepare()) return real_();
   wire::EpilogueNotice notice;
-  const CUresult result = LaunchTimed(&notice);
+  const int64_t patience_ms = PatienceMs();
+  const CUresult result = LaunchTimed(patience_ms, &notice);
   if (notice.error == CUDA_ERROR_TIMEOUT) {
-    AbandonLaunch(parent_, *kernel_, /*never=*/true,
-                  "it did not end within a minute while the rest of the "
-                  "application stood still: it may wait for another kernel");
-    kernel_->wanted = false;
+    AbandonStalled("it", patience_ms, "another kernel or the host");
     copy_.Leak();
   } else {
     SendEpilogue(&notice);
@@ -347,10 +382,10 @@ bool AskBegin(ParentLock& parent, Kernel* kernel,
   return reply.verdict == wire::kRecord;
 }
 
-// Whether the parent wants this launch; then `names` are the variables to look
-// up.
+// Whether the parent wants this launch; then `hints` tells of its arguments,
+// and `names` are the variables to look up.
 bool Begin(Kernel* kernel, uint64_t occurrence, int device,
-           const LaunchCall& launch, Array<char>* names) {
+           const LaunchCall& launch, ArgumentHints* hints, Array<char>* names) {
   wire::BeginRequest request;
   request.kernel = kernel->number;
   request.device = static_cast<uint32_t>(device);
@@ -371,14 +406,8 @@ bool Begin(Kernel* kernel, uint64_t occurrence, int device,
     ParentLock parent;
     wanted = parent.ok() && SendModule(parent, kernel->module) &&
              AskBegin(parent, kernel, request, arguments, names);
-    if (wanted && HoldsTexture(*kernel, arguments)) {
-      AbandonLaunch(parent, *kernel, /*never=*/true,
-                    "it is given a texture or surface object, whose handle "
-                    "means nothing in another process");
-      kernel->wanted = false;
-      wanted = false;
-    }
   }
+  if (wanted) *hints = HintsOf(*kernel, arguments, device);
   free(arguments);
   return wanted;
 }
@@ -391,26 +420,28 @@ CUresult RecordLaunch(Kernel* kernel, uint64_t occurrence,
   // not recorded: that may wait for another thread's.
   static Mutex one_recording;
   Context* context = ContextOf(launch);
+  ArgumentHints hints;
   Array<char> names;
   one_recording.Lock();
   const bool wanted =
       kernel->wanted.load() && !Capturing() && context != nullptr &&
-      Begin(kernel, occurrence, context->device, launch, &names);
-  const bool alone = wanted && TheGate().LockExclusive(kAloneTimeoutMs);
+      Begin(kernel, occurrence, context->device, launch, &hints, &names);
+  const bool alone = wanted && TheGate().LockExclusive(PatienceMs());
   CUresult result = CUDA_SUCCESS;
   if (alone) {
     {
       WithContext with(context->handle.load());
       RelaxedCapture relaxed;
-      Recording recording(kernel, launch, real, context->device, names);
+      Recording recording(kernel, launch, real, context->device, hints, names);
       result = recording.Run();
     }
     TheGate().UnlockExclusive();
   } else if (wanted) {
+    ++g_vain_waits;
     ParentLock parent;
     AbandonLaunch(parent, *kernel, /*never=*/false,
-                  "calls of other threads did not end within ten seconds, so "
-                  "that memory could not be kept still");
+                  "calls of other threads did not end, so that memory could "
+                  "not be kept still; give them longer with --stall-timeout");
   }
   one_recording.Unlock();
   free(names.data());

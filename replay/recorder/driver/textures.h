@@ -6,16 +6,13 @@
 
 #include <stdint.h>
 
-#include "replay/recorder/driver/modules.h"
-
 namespace reprise::driver {
 
 void AddTexture(uint64_t handle);
 void ForgetTexture(uint64_t handle);
 
-// Whether the arguments, laid out as the kernel's parameters say, hold the
-// handle of a live object, by itself or in a structure.
-bool HoldsTexture(const Kernel& kernel, const unsigned char* arguments);
+// Handles are small numbers: a value that equals one need not be it.
+bool IsTexture(uint64_t value);
 
 }  // namespace reprise::driver
 

@@ -85,6 +85,9 @@ struct CapturedLaunch {
   std::shared_ptr<const Program> program;  // null: no source is known
   std::string no_source;                   // why
   std::unique_ptr<CapturedMemory> memory;
+  // Of the arguments: an address, perhaps, of memory that CUDA was never given
+  // and that is not in `memory`; 0: none.
+  uint64_t host_pointer = 0;
   absl::Duration duration;
   absl::Duration copy_time;  // of the prologue, device to host
 };

@@ -191,6 +191,8 @@ bool DriverConnection::Hello(Payload& payload) {
   reply.flags = options_.flags;
   reply.arena_base = options_.arena_base;
   reply.arena_stride = options_.arena_stride;
+  reply.patience_ms =
+      static_cast<uint64_t>(absl::ToInt64Milliseconds(options_.patience));
   return Reply(wire::kHello, reply, "", counters_->fd());
 }
 
@@ -341,6 +343,15 @@ bool DriverConnection::Prologue(Payload& payload) {
       TakeRanges(request, payload);
   if (!ranges.has_value()) return false;
   wire::PrologueReply reply;
+  if ((request.hints & wire::kHintTexture) != 0 &&
+      current_->program == nullptr) {
+    Refuse(
+        "it may be given a texture or surface object, whose handle means "
+        "nothing in another process, and no source tells that it is not");
+    reply.verdict = wire::kNever;
+    return Reply(wire::kPrologue, reply);
+  }
+  current_->host_pointer = request.host_pointer;
   if (const absl::Status status =
           MakeRoom(request.image_bytes, *ranges, &reply);
       !status.ok()) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "replay/recorder/session/captured_launch.h"
 #include "replay/recorder/session/launch_ledger.h"
 #include "replay/recorder/session/program.h"
@@ -41,6 +42,7 @@ struct DriverConnectionOptions {
   uint64_t arena_stride = 0;
   uint32_t flags = 0;  // driver_wire::Flags
   uint64_t max_unit_bytes = 0;
+  absl::Duration patience;  // see HelloReply
   ProgramCatalog* catalog = nullptr;
   LaunchLedger* ledger = nullptr;
   CaptureList* captures = nullptr;

@@ -61,6 +61,7 @@ DriverConnectionOptions MakeConnectionOptions(const RecordOptions& options,
   connection.arena_base = options.arena_base;
   connection.arena_stride = kArenaStride;
   connection.max_unit_bytes = options.max_unit_bytes;
+  connection.patience = options.stall_timeout;
   if (options.profile) connection.flags |= driver_wire::kFlagProfile;
   if (options.native_allocator)
     connection.flags |= driver_wire::kFlagNativeAllocator;

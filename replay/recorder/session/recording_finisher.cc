@@ -36,6 +36,29 @@ std::string Unsupported(const std::string& diagnostics) {
   return "";
 }
 
+// Long for the kernel, short for one that waits for something that is not
+// there: the host, or another kernel.
+absl::Duration TimeoutOf(const CapturedLaunch& captured, absl::Duration most,
+                         bool observed) {
+  const absl::Duration enough =
+      observed ? absl::Seconds(30) + 100 * captured.duration
+               : absl::Seconds(10) + 20 * captured.duration;
+  return std::min(most, enough);
+}
+
+// How a run ended that did not end well, and what that may come from.
+std::string BadEnd(const CapturedLaunch& captured, const LaunchReport& report) {
+  if (report.kind == v1::OUTCOME_KIND_TIMEOUT) {
+    return absl::StrCat(report.diagnostics,
+                        ": it may wait for the host or for another kernel");
+  }
+  if (captured.host_pointer == 0) return report.diagnostics;
+  return absl::StrFormat(
+      "%s; it is given an address of host memory that CUDA does not manage "
+      "(0x%x, of malloc or the like), which a replay does not have",
+      report.diagnostics, captured.host_pointer);
+}
+
 // Everything live as it is, all of it to be restored and compared.
 std::vector<ImageRange> WholeImage(const CapturedMemory& memory) {
   std::vector<ImageRange> image;
@@ -128,7 +151,7 @@ absl::Status RecordingFinisher::Finish(const CapturedLaunch& captured) {
     if (captured.program != nullptr) {
       ASSIGN_OR_RETURN(observation, Observe(captured, kernel, *resident));
     }
-    deterministic = IsDeterministic(captured, *resident);
+    ASSIGN_OR_RETURN(deterministic, IsDeterministic(captured, *resident));
   }
   ASSIGN_OR_RETURN(std::vector<ImageRange> image,
                    CutMemory(captured, observation));
@@ -188,12 +211,15 @@ absl::StatusOr<RecordingFinisher::Observation> RecordingFinisher::Observe(
   RETURN_IF_ERROR(resident.Restore());
   LaunchOptions launch;
   launch.launch = captured.launch;
-  launch.timeout = options_.launch_timeout;
+  launch.timeout = TimeoutOf(captured, options_.launch_timeout,
+                             /*observed=*/true);
   launch.instrumented = true;
   ASSIGN_OR_RETURN(LaunchReport report, resident.Launch(*loaded, launch));
-  if (report.kind != v1::OUTCOME_KIND_OK) {
+  // Memory that happens to be there in the other process too was not recorded.
+  const bool strays = captured.host_pointer != 0 && !report.diagnostics.empty();
+  if (report.kind != v1::OUTCOME_KIND_OK || strays) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "an observed run of it ended badly: ", report.diagnostics));
+        "an observed run of it ended badly: ", BadEnd(captured, report)));
   }
   Observation observation;
   observation.made = true;
@@ -217,8 +243,8 @@ absl::StatusOr<RecordingFinisher::Observation> RecordingFinisher::Observe(
 }
 
 // False too where the device does not run the application's machine code.
-bool RecordingFinisher::IsDeterministic(const CapturedLaunch& captured,
-                                        ResidentUnit& resident) {
+absl::StatusOr<bool> RecordingFinisher::IsDeterministic(
+    const CapturedLaunch& captured, ResidentUnit& resident) {
   const absl::StatusOr<std::unique_ptr<LoadedKernel>> own =
       resident.LoadApplicationKernel();
   if (!own.ok()) {
@@ -228,15 +254,15 @@ bool RecordingFinisher::IsDeterministic(const CapturedLaunch& captured,
   }
   LaunchOptions launch;
   launch.launch = captured.launch;
-  launch.timeout = options_.launch_timeout;
+  launch.timeout = TimeoutOf(captured, options_.launch_timeout,
+                             /*observed=*/false);
   if (!resident.Restore().ok()) return false;
   const absl::StatusOr<LaunchReport> report = resident.Launch(**own, launch);
-  if (!report.ok() || report->kind != v1::OUTCOME_KIND_OK) {
-    LOG_WARNING("{}: the application's own code does not replay: {}",
-                captured.kernel.symbol(),
-                report.ok() ? report->diagnostics
-                            : std::string(report.status().message()));
-    return false;
+  RETURN_IF_ERROR(report.status());
+  if (report->kind != v1::OUTCOME_KIND_OK) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the application's own code does not replay: ",
+                     BadEnd(captured, *report)));
   }
   const absl::StatusOr<Verdict> verdict = resident.Verify(v1::Tolerance());
   return verdict.ok() && verdict->equal;

@@ -53,7 +53,8 @@ class RecordingFinisher {
   absl::StatusOr<Observation> Observe(const CapturedLaunch& captured,
                                       const v1::CompiledKernelInfo& kernel,
                                       ResidentUnit& resident);
-  bool IsDeterministic(const CapturedLaunch& captured, ResidentUnit& resident);
+  absl::StatusOr<bool> IsDeterministic(const CapturedLaunch& captured,
+                                       ResidentUnit& resident);
   absl::StatusOr<std::vector<ImageRange>> CutMemory(
       const CapturedLaunch& captured, Observation& observation);
   LaunchFacts FactsOf(const CapturedLaunch& captured,

@@ -79,6 +79,9 @@ struct RecordOptions {
   // On a GPU: leave allocations to the driver, for programs that share device
   // memory between processes.
   bool native_allocator = false;
+  // On a GPU: how long a recording keeps the application waiting for work
+  // before the launch and for the launch; then the kernel is refused.
+  absl::Duration stall_timeout = absl::Seconds(20);
   uint64_t arena_base = 0x200000000000;
   uint64_t device_memory_bytes = 0;  // 0: half of this machine's memory
   absl::Duration launch_timeout = absl::Minutes(10);

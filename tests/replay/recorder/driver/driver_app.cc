@@ -47,6 +47,7 @@ struct Fatbin {
   uint64_t payload_bytes = 200;
   char text[200] =
       "kernel fill\nkernel increment\nkernel fail\nkernel sample\n"
+      "kernel spin\n"
       "variable table 64\n";
 };
 const Fatbin kFatbin;
@@ -350,6 +351,41 @@ void Textures() {
   Check(Fill(to, 3, 1), "launch");  // 3 is the handle, but not eight bytes
 }
 
+void HostMemory() {
+  std::vector<int> own(8);
+  void* pinned = nullptr;
+  CHECK("cuMemHostAlloc", &pinned, size_t{64}, 0u);
+  printf("own %llx\n", reinterpret_cast<CUdeviceptr>(own.data()));
+  Check(Fill(reinterpret_cast<CUdeviceptr>(own.data()), 1, 1), "launch");
+  Check(Fill(Alloc(64) + 8, 1, 1), "launch");
+  Check(Fill(reinterpret_cast<CUdeviceptr>(pinned), 1, 1), "launch");
+  Check(Fill(CUdeviceptr{0x123456789000}, 1, 0), "launch");
+}
+
+// A kernel that the host ends after the launch, then one that another kernel
+// ends.
+void Spins() {
+  CUstream first = nullptr;
+  CUstream second = nullptr;
+  CHECK("cuStreamCreate", &first, 0u);
+  CHECK("cuStreamCreate", &second, 0u);
+  void* memory = nullptr;
+  CHECK("cuMemHostAlloc", &memory, size_t{64}, 0u);
+  memset(memory, 0, 64);
+  int* flags = static_cast<int*>(memory);
+  Check(Launch(Kernel("spin"), first, {&flags}), "launch");
+  flags[0] = 1;
+  CHECK("cuStreamSynchronize", first);
+  int* flag = &flags[1];
+  int value = 1;
+  int count = 1;
+  Check(Launch(Kernel("spin"), first, {&flag}), "launch");
+  Check(Launch(Kernel("fill"), second, {&flag, &value, &count}), "launch");
+  CHECK("cuStreamSynchronize", first);
+  printf("flags %d %d\n", flags[0], flags[1]);
+  Check(Increment(Alloc(4)), "launch");
+}
+
 void Pools() {
   const auto calls =
       reinterpret_cast<long (*)(const char*)>(dlsym(g_library, "fakeCalls"));
@@ -478,6 +514,8 @@ int main(int, char** argv) {
   if (scenario == "contexts") Contexts();
   if (scenario == "forms") Forms();
   if (scenario == "textures") Textures();
+  if (scenario == "host-memory") HostMemory();
+  if (scenario == "spins") Spins();
   if (scenario == "pools") Pools();
   if (scenario == "reloads") Reloads();
   if (scenario == "used-then-forks") {

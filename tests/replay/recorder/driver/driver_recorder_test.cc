@@ -15,6 +15,7 @@ namespace reprise {
 namespace {
 
 namespace wire = driver_wire;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::HeardKernel;
@@ -297,15 +298,47 @@ TEST_F(DriverRecorderTest, EveryFormOfALaunchIsSeen) {
   EXPECT_EQ(OneProcess().begins[0].cluster[0], 0);
 }
 
-TEST_F(DriverRecorderTest, AKernelThatIsGivenATextureIsAbandoned) {
+TEST_F(DriverRecorderTest, ATextureInTheArgumentsIsSaid) {
   Script script;
   script.wanted = [](const std::string&) { return true; };
+  script.textured = wire::kNever;
   Run("driver_app textures", &script);
-  EXPECT_THAT(OneProcess().abandoned, ElementsAre(HasSubstr("texture")));
+  // The second launch of the first kernel is not tried.
   ASSERT_THAT(OneProcess().recordings, SizeIs(2));
+  EXPECT_EQ(OneProcess().recordings[0].prologue.hints, wire::kHintTexture);
   EXPECT_FALSE(OneProcess().recordings[0].complete);
   EXPECT_EQ(OneProcess().recordings[1].kernel, "fill");
+  EXPECT_EQ(OneProcess().recordings[1].prologue.hints, 0u);
   EXPECT_TRUE(OneProcess().recordings[1].complete);
+}
+
+TEST_F(DriverRecorderTest, MemoryThatCudaWasNotGivenIsSaid) {
+  Script script;
+  script.wanted = [](const std::string&) { return true; };
+  const ShellResult result = Run("driver_app host-memory", &script);
+  ASSERT_THAT(OneProcess().recordings, SizeIs(4));
+  EXPECT_EQ(OneProcess().recordings[0].prologue.host_pointer,
+            Printed(result.out, "own"));
+  // Of device memory, pinned memory, and nobody.
+  for (int i = 1; i < 4; ++i)
+    EXPECT_EQ(OneProcess().recordings[i].prologue.host_pointer, 0u) << i;
+}
+
+TEST_F(DriverRecorderTest, LaunchesThatWaitForWhatComesLaterAreAbandoned) {
+  Script script;
+  script.wanted = [](const std::string&) { return true; };
+  script.patience_ms = 300;
+  const ShellResult result = Run("driver_app spins", &script);
+  EXPECT_THAT(result.out, HasSubstr("flags 1 1\n"));
+  EXPECT_THAT(OneProcess().abandoned,
+              ElementsAre(AllOf(HasSubstr("it did not end within 0.3 s"),
+                                HasSubstr("another kernel or the host")),
+                          AllOf(HasSubstr("work before the launch did not end"),
+                                HasSubstr("--stall-timeout"))));
+  // The second launch of the first kernel was not tried; another kernel was.
+  ASSERT_THAT(OneProcess().recordings, SizeIs(3));
+  EXPECT_FALSE(OneProcess().recordings[0].complete);
+  EXPECT_TRUE(OneProcess().recordings[2].complete);
 }
 
 TEST_F(DriverRecorderTest, PoolsAreServedUnlessTheyAreShared) {
@@ -412,6 +445,23 @@ TEST_F(DriverRecorderTest, OtherPreloadsFindTheNextCall) {
   }
 }
 
+// In front of this library it sees launches as well; behind it, lookups do not
+// reach it.
+TEST_F(DriverRecorderTest, APreloadInFrontOfDlsymChangesNothing) {
+  const std::string tracer =
+      Binaries() + "/tests/lib/libdriver_dlsym_preload.so";
+  for (const bool first : {true, false}) {
+    Script script;
+    const ShellResult result = Run("driver_app launches", &script,
+                                   first ? tracer : "", first ? "" : tracer);
+    EXPECT_THAT(result.out, HasSubstr("cell 8\nnative allocations 0\n"));
+    EXPECT_EQ(result.out.find("tracer saw a launch") != std::string::npos,
+              first);
+    ASSERT_THAT(OneProcess().kernels, SizeIs(2)) << first;
+    EXPECT_EQ(OneProcess().kernels[0].launches, 6);
+  }
+}
+
 TEST_F(DriverRecorderTest, AForkedChildConnectsByItself) {
   Script script;
   const ShellResult result = Run("driver_app forks", &script);
@@ -455,23 +505,6 @@ TEST_F(DriverRecorderTest, NonsenseFromTheParentEndsOnlyTheRecording) {
     script.wanted = [](const std::string&) { return true; };
     script.nonsense_at = at;
     const ShellResult result = Run("driver_app launches", &script);
-// In front of this library it sees launches as well; behind it, lookups do not
-// reach it.
-TEST_F(DriverRecorderTest, APreloadInFrontOfDlsymChangesNothing) {
-  const std::string tracer =
-      Binaries() + "/tests/lib/libdriver_dlsym_preload.so";
-  for (const bool first : {true, false}) {
-    Script script;
-    const ShellResult result = Run("driver_app launches", &script,
-                                   first ? tracer : "", first ? "" : tracer);
-    EXPECT_THAT(result.out, HasSubstr("cell 8\nnative allocations 0\n"));
-    EXPECT_EQ(result.out.find("tracer saw a launch") != std::string::npos,
-              first);
-    ASSERT_THAT(OneProcess().kernels, SizeIs(2)) << first;
-    EXPECT_EQ(OneProcess().kernels[0].launches, 6);
-  }
-}
-
     EXPECT_EQ(result.exit_code(), 0) << at;
     EXPECT_THAT(result.out, HasSubstr("cell 8\n")) << at;
     EXPECT_THAT(result.err, HasSubstr("record")) << at;

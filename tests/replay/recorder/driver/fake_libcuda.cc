@@ -37,6 +37,7 @@ struct FakeContext {
 struct FakeStream {
   CUcontext context;
   bool held = false;
+  const volatile int* spins_on = nullptr;  // work in it ends once that is set
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
 };
 struct FakeEvent {
@@ -95,6 +96,8 @@ constexpr KernelInfo kKernels[] = {
      {8}},
     // sample(texture, int* to): does nothing
     {"sample", [](void**, unsigned, unsigned) {}, 2, {8, 8}},
+    // spin(int* flag): does not end before *flag is set
+    {"spin", [](void**, unsigned, unsigned) {}, 1, {8}},
     // fail()
     {"fail",
      [](void**, unsigned, unsigned) { g_sticky = CUDA_ERROR_ILLEGAL_ADDRESS; },
@@ -201,7 +204,24 @@ CUresult Execute(CUfunction function, unsigned blocks, unsigned threads,
     parameters = pointers.data();
   }
   info->run(parameters, blocks, threads);
+  if (kernel->name == "spin" && at != nullptr)
+    at->spins_on = Argument<const volatile int*>(parameters, 0);
   return CUDA_SUCCESS;
+}
+
+bool Spins(const FakeStream& stream) {
+  return stream.spins_on != nullptr && *stream.spins_on == 0;
+}
+
+// Requires that the lock is not held.
+void AwaitSpinning(const FakeStream* only) {
+  for (;; usleep(1000)) {
+    Lock lock(g_mutex);
+    bool any = false;
+    for (const FakeStream* stream : g_streams)
+      any = any || ((only == nullptr || stream == only) && Spins(*stream));
+    if (!any) return;
+  }
 }
 
 CUresult NativeAlloc(CUdeviceptr* pointer, size_t bytes) {
@@ -326,6 +346,7 @@ EXPORT CUresult cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) {
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuCtxSynchronize(void) {
+  AwaitSpinning(nullptr);
   Lock lock(g_mutex);
   Count("cuCtxSynchronize");
   return Ready();
@@ -366,14 +387,15 @@ EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuStreamSynchronize(CUstream stream) {
+  if (AsStream(stream) != nullptr) AwaitSpinning(AsStream(stream));
   Lock lock(g_mutex);
   if (AsStream(stream) != nullptr) AsStream(stream)->held = false;
   return Ready();
 }
 EXPORT CUresult cuStreamQuery(CUstream stream) {
   Lock lock(g_mutex);
-  if (AsStream(stream) != nullptr && AsStream(stream)->held)
-    return CUDA_ERROR_NOT_READY;
+  const FakeStream* at = AsStream(stream);
+  if (at != nullptr && (at->held || Spins(*at))) return CUDA_ERROR_NOT_READY;
   return Ready();
 }
 EXPORT CUresult cuStreamIsCapturing(CUstream stream,

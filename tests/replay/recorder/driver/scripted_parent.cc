@@ -146,6 +146,7 @@ class ScriptedParent::Connection {
     reply.flags = script_.flags;
     reply.arena_base = script_.arena_base;
     reply.arena_stride = script_.arena_stride;
+    reply.patience_ms = script_.patience_ms;
     const bool ok = Answer(wire::kHello, reply, "", fd);
     close(fd);
     return ok;
@@ -185,6 +186,7 @@ class ScriptedParent::Connection {
   bool Prologue() {
     const auto request = Take<wire::PrologueRequest>();
     HeardRecording& recording = heard_.recordings.back();
+    recording.prologue = request;
     uint64_t bytes = 0;
     uint64_t end = 0;
     for (uint32_t i = 0; i < request.range_count; ++i) {
@@ -199,6 +201,10 @@ class ScriptedParent::Connection {
       if (range.range.symbol_offset != ~0u)
         range.symbol = symbols.c_str() + range.range.symbol_offset;
     EXPECT_EQ(bytes, request.image_bytes);
+    if ((request.hints & wire::kHintTexture) != 0 &&
+        script_.textured != wire::kRecord)
+      return Answer(wire::kPrologue,
+                    wire::PrologueReply{script_.textured, 0, 0});
     image_.assign(bytes, '\0');
     wire::PrologueReply reply{wire::kRecord, ImageWindow::SlotsFor(bytes), 0};
     if (window_ == nullptr || window_->slots() < reply.slots) {

@@ -37,6 +37,7 @@ struct HeardRecording {
   driver_wire::BeginRequest begin;
   std::string kernel;
   std::string arguments;
+  driver_wire::PrologueRequest prologue;
   std::vector<HeardRange> ranges;
   driver_wire::EpilogueNotice end;
   bool complete = false;
@@ -57,6 +58,7 @@ struct Script {
   uint32_t flags = 0;
   uint64_t arena_base = 0x200000000000;
   uint64_t arena_stride = uint64_t{1} << 32;
+  uint64_t patience_ms = 20000;
   std::function<bool(const std::string& kernel)> wanted =
       [](const std::string&) { return false; };
   std::function<driver_wire::Verdict(const std::string& kernel,
@@ -65,6 +67,8 @@ struct Script {
         return driver_wire::kRecord;
       };
   std::vector<std::string> variables;
+  // Of launches whose arguments may hold a texture.
+  driver_wire::Verdict textured = driver_wire::kRecord;
   driver_wire::Verdict filled = driver_wire::kRecord;
   // Closes the connection instead of answering this message, or answers it with
   // nonsense; 0: neither.

@@ -32,6 +32,9 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kArena = 0x200000000000;
 constexpr char kScale[] = "_Z5ScalePffi";
+constexpr char kEndless[] = "_Z7EndlessPVf";
+// Memory of no process here.
+constexpr uint64_t kNowhere = 0x123456789000;
 
 template <typename T>
 std::string Bytes(const T& value) {
@@ -158,13 +161,17 @@ class CaptureTest : public ::testing::Test {
     counters_ = static_cast<wire::ProcessCounters*>(mapping);
   }
 
+  // With the parameters of kScale, or the first of them.
   wire::KernelReply AddKernel(const std::string& name) {
     wire::KernelRequest request;
-    request.parameter_count = 3;
+    request.parameter_count = name == kEndless ? 1 : 3;
     request.module = 1;
-    Send(wire::kKernel, Bytes(request) + Bytes(wire::Parameter{0, 8}) +
-                            Bytes(wire::Parameter{8, 4}) +
-                            Bytes(wire::Parameter{12, 4}) + name);
+    std::string parameters = Bytes(wire::Parameter{0, 8}) +
+                             Bytes(wire::Parameter{8, 4}) +
+                             Bytes(wire::Parameter{12, 4});
+    parameters.resize(request.parameter_count * sizeof(wire::Parameter));
+    argument_bytes_ = name == kEndless ? 8 : 16;
+    Send(wire::kKernel, Bytes(request) + parameters + name);
     return Receive<wire::KernelReply>(wire::kKernel);
   }
 
@@ -172,24 +179,25 @@ class CaptureTest : public ::testing::Test {
     Send(wire::kModule, Bytes(wire::ModuleNotice{1, image.size()}) + image);
   }
 
-  wire::BeginReply Begin(std::string* names) {
+  wire::BeginReply Begin(std::string* names, uint64_t pointer = kArena) {
     wire::BeginRequest request;
     request.grid[0] = request.grid[1] = request.grid[2] = 1;
     request.block[0] = 256;
     request.block[1] = request.block[2] = 1;
-    const std::string arguments =
-        Bytes(uint64_t{kArena}) + Bytes(2.0f) + Bytes(int32_t{100});
+    std::string arguments = Bytes(pointer) + Bytes(2.0f) + Bytes(int32_t{100});
+    arguments.resize(argument_bytes_);
     request.argument_bytes = static_cast<uint32_t>(arguments.size());
     Send(wire::kBegin, Bytes(request) + arguments);
     return Receive<wire::BeginReply>(wire::kBegin, names);
   }
 
-  // Two allocations, the first with 100 floats that the launch doubles.
-  void Record() {
+  // Two allocations, the first with 100 floats that the launch doubles. `extra`
+  // has what the arguments tell.
+  void Record(const wire::PrologueRequest& extra = {}) {
     const std::vector<wire::LiveRange> ranges = {
         {kArena, 400, wire::kOriginDevice},
         {kArena + 4096, 70000, wire::kOriginDevice}};
-    wire::PrologueRequest request;
+    wire::PrologueRequest request = extra;
     request.range_count = 2;
     request.image_bytes = 4096 + 73728;
     Send(wire::kPrologue, Bytes(request) + Bytes(ranges[0]) + Bytes(ranges[1]));
@@ -209,6 +217,7 @@ class CaptureTest : public ::testing::Test {
     auto* values = reinterpret_cast<float*>(static_cast<char*>(mapping) +
                                             wire::kWindowControlBytes);
     for (int i = 0; i < 100; ++i) values[i] = static_cast<float>(i);
+    if (argument_bytes_ == 8) values[0] = 1;  // for kEndless
     control->ready = 1;
     Send(wire::kFilled, Bytes(wire::FilledRequest()));
     ASSERT_EQ(Receive<wire::FilledReply>(wire::kFilled).verdict, wire::kRecord);
@@ -221,9 +230,10 @@ class CaptureTest : public ::testing::Test {
     munmap(mapping, window_bytes);
   }
 
-  absl::Status Finish(const CapturedLaunch& captured) {
+  absl::Status Finish(const CapturedLaunch& captured,
+                      absl::Duration launch_timeout = absl::Minutes(1)) {
     const std::unique_ptr<Device> device = *CreateCpuDevice({});
-    RecordingFinisher finisher({1 << 20, absl::Minutes(1), {"./app"}},
+    RecordingFinisher finisher({1 << 20, launch_timeout, {"./app"}},
                                device.get(), store_.get(), ledger_.get());
     return finisher.Finish(captured);
   }
@@ -238,6 +248,7 @@ class CaptureTest : public ::testing::Test {
   DriverConnectionOptions options_;
   int app_ = -1;
   int parent_ = -1;
+  uint32_t argument_bytes_ = 16;
   int counters_fd_ = -1;
   wire::ProcessCounters* counters_ = nullptr;
   std::thread server_;
@@ -343,6 +354,75 @@ TEST_F(CaptureTest, AFailedKernelMakesNoUnit) {
   RecordResult result;
   ASSERT_TRUE(ledger_->Finish(store_.get(), &result).ok());
   EXPECT_THAT(result.problem, HasSubstr("failed by itself (CUDA error 700)"));
+}
+
+TEST_F(CaptureTest, ATextureWithoutSourceIsRefused) {
+  Hello();
+  AddKernel(kScale);
+  AddModule("no image that anyone built");
+  std::string names;
+  ASSERT_EQ(Begin(&names).verdict, wire::kRecord);
+  wire::PrologueRequest request;
+  request.hints = wire::kHintTexture;
+  Send(wire::kPrologue, Bytes(request));
+  EXPECT_EQ(Receive<wire::PrologueReply>(wire::kPrologue).verdict,
+            wire::kNever);
+  HangUp();
+  RecordResult result;
+  ASSERT_TRUE(ledger_->Finish(store_.get(), &result).ok());
+  EXPECT_THAT(result.problem, HasSubstr("texture"));
+}
+
+TEST_F(CaptureTest, WhatOnlyLooksLikeATextureOrHostMemoryIsRecorded) {
+  Hello();
+  AddKernel(kScale);
+  AddModule(program_->image());
+  std::string names;
+  ASSERT_EQ(Begin(&names).verdict, wire::kRecord);
+  wire::PrologueRequest request;
+  request.hints = wire::kHintTexture;
+  request.host_pointer = kNowhere;
+  Record(request);
+  HangUp();
+  const std::vector<CapturedLaunch> captures = captures_.Take();
+  ASSERT_EQ(captures.size(), 1u);
+  const absl::Status finished = Finish(captures[0]);
+  EXPECT_TRUE(finished.ok()) << finished;
+}
+
+TEST_F(CaptureTest, MemoryThatCudaWasNotGivenIsNamed) {
+  Hello();
+  AddKernel(kScale);
+  AddModule(program_->image());
+  std::string names;
+  ASSERT_EQ(Begin(&names, kNowhere).verdict, wire::kRecord);
+  wire::PrologueRequest request;
+  request.host_pointer = kNowhere;
+  Record(request);
+  HangUp();
+  const std::vector<CapturedLaunch> captures = captures_.Take();
+  ASSERT_EQ(captures.size(), 1u);
+  const absl::Status finished = Finish(captures[0]);
+  EXPECT_EQ(finished.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(finished.message()),
+              HasSubstr("host memory that CUDA does not manage"));
+}
+
+// It ended in the application, where something else ended it.
+TEST_F(CaptureTest, AKernelThatDoesNotEndAtReplayMayWait) {
+  Hello();
+  AddKernel(kEndless);
+  AddModule(program_->image());
+  std::string names;
+  ASSERT_EQ(Begin(&names).verdict, wire::kRecord);
+  Record();
+  HangUp();
+  const std::vector<CapturedLaunch> captures = captures_.Take();
+  ASSERT_EQ(captures.size(), 1u);
+  const absl::Status finished = Finish(captures[0], absl::Seconds(1));
+  EXPECT_EQ(finished.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(finished.message()),
+              HasSubstr("may wait for the host or for another kernel"));
 }
 
 TEST_F(CaptureTest, CountsLaunchesThatNobodyAskedAbout) {
