@@ -28,14 +28,15 @@ TIMEOUT_S = 120
 
 
 def read_apps(table):
-    """The table's last column, where there is one, says what the recorder is to do: record, machine-code (a unit without
-    IR), or refuse:WORD (no unit, and WORD in what it says)."""
+    """The columns behind the description, where there are any, say what the recorder is to do (record, machine-code: a unit
+    without IR, or refuse:WORD: no unit, and WORD in what it says) and what it is told (- for nothing)."""
     apps = []
     for line in pathlib.Path(table).read_text().splitlines():
         if line.strip() and not line.startswith("#"):
-            name, _, _, small, kernels, _, *expected = line.split("\t")
-            apps.append({"name": name, "small": small.split(), "kernels": kernels,
-                         "expected": expected[0] if expected else "record"})
+            name, _, _, small, kernels, _, *rest = line.split("\t")
+            expected, told = rest or ["record", "-"]
+            apps.append({"name": name, "small": small.split(), "kernels": kernels, "expected": expected,
+                         "told": [] if told == "-" else told.split()})
     return apps
 
 
@@ -85,7 +86,7 @@ class Recording:
         fails = 1 if app["expected"].startswith("refuse") else 0
         store = self.work / "units" / app["name"]
         recorded = run([self.options.reprise, "record", "--device", "cuda:0", "--store", str(store), "--kernel",
-                        app["kernels"], "--count", "2", "--"] + program, self.environment)
+                        app["kernels"], "--count", "2"] + app["told"] + ["--"] + program, self.environment)
         self.note(f"record {app['name']} (exit code {recorded[0]}, native {native[0]})", recorded[1], recorded[2])
         same = recorded[0] in (native[0], native[0] or fails) and without_what_varies(native[1]) == without_what_varies(recorded[1])
         code, out, _, _ = run([self.options.reprise, "units", "--store", str(store), "--json"], self.environment)
@@ -118,6 +119,8 @@ class Recording:
             problem = f"recorded, expected to be refused with '{word}'" if units or word not in messages else ""
         elif not units and not problem:
             problem = "nothing recorded"
+        elif kind == "machine-code" and not problem and "cannot be remixed" not in messages:
+            problem = "recorded without saying that it cannot be remixed"
         return {"app": app["name"], "refused": kind == "refuse", "units": units, "problem": problem, "messages": messages, "replays": replays}
 
     def run_all(self, apps):
