@@ -32,6 +32,10 @@ constexpr absl::Duration kServiceTimeout = absl::Minutes(5);
 // to be put in place.
 constexpr absl::Duration kLaunchSlack = absl::Seconds(20);
 
+// Children that are tried where something lies at a unit's addresses: each
+// process has its own mappings elsewhere.
+constexpr int kMostLayouts = 5;
+
 class Descriptor {
  public:
   Descriptor() = default;
@@ -285,15 +289,28 @@ absl::Status ClientImpl::TakeFromChild(Unit& unit) {
   return Serve(request).status();
 }
 
+absl::Status AddressesTaken(const absl::Status& status) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      std::string(status.message()), ", in ", kMostLayouts,
+      " processes one after the other; try again, or record with --allocator "
+      "arena, whose addresses are free"));
+}
+
 absl::StatusOr<ClientImpl::Unit*> ClientImpl::EnsureUnit(uint64_t id) {
   const auto found = units_.find(id);
   if (found == units_.end())
     return absl::NotFoundError(absl::StrCat("unit ", id, " is not loaded"));
   Unit& unit = found->second;
   unit.last_use = ++sequence_;
+  int layouts = 1;
   while (!unit.loaded) {
     const absl::Status status = SendUnit(unit);
     if (absl::IsResourceExhausted(status) && UnloadOldest(id)) continue;
+    if (absl::IsAlreadyExists(status)) {
+      if (layouts++ == kMostLayouts) return AddressesTaken(status);
+      if (child_ != nullptr) LoseChild(/*kill_first=*/true);
+      continue;
+    }
     RETURN_IF_ERROR(status);
   }
   return &unit;

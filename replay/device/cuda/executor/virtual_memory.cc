@@ -53,14 +53,16 @@ absl::StatusOr<std::unique_ptr<AddressRange>> AddressRange::ReserveAt(
   if (result == CUDA_SUCCESS && got == address) {
     return std::unique_ptr<AddressRange>(new AddressRange(gpu, address, bytes));
   }
-  if (result == CUDA_SUCCESS) gpu.driver().MemAddressFree(got, bytes);
-  return absl::FailedPreconditionError(absl::StrFormat(
-      "cannot map %d bytes at their recorded address 0x%x: %s", bytes, address,
-      result == CUDA_SUCCESS
-          ? absl::StrFormat("the driver gives 0x%x instead, so something else "
-                            "lies there; record with the default arena",
-                            got)
-          : gpu.driver().Describe(result)));
+  if (result == CUDA_SUCCESS) {
+    gpu.driver().MemAddressFree(got, bytes);
+    return absl::AlreadyExistsError(absl::StrFormat(
+        "cannot map %d bytes at their recorded address 0x%x: the driver gives "
+        "0x%x instead, so something else lies there",
+        bytes, address, got));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrFormat("cannot map %d bytes at their recorded address 0x%x: %s",
+                      bytes, address, gpu.driver().Describe(result)));
 }
 
 absl::StatusOr<std::unique_ptr<AddressRange>> AddressRange::ReserveAnywhere(

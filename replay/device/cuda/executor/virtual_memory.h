@@ -50,7 +50,8 @@ class PhysicalMemory {
 // Addresses without memory.
 class AddressRange {
  public:
-  // Exactly these; FAILED_PRECONDITION says that they are taken.
+  // Exactly these. ALREADY_EXISTS: this process has something there, another
+  // one may not; FAILED_PRECONDITION: the driver never gives them.
   static absl::StatusOr<std::unique_ptr<AddressRange>> ReserveAt(
       Gpu& gpu, uint64_t address, uint64_t bytes);
   // Some that no recording uses and that a kernel cannot foresee.

@@ -53,6 +53,7 @@ class CudaDeviceTest : public testing::Test {
     setenv("REPRISE_CUDA_DRIVER", FAKE_CUDA_DRIVER, 1);
     unsetenv("REPRISE_FAKE_CUDA_DEVICES");
     unsetenv("REPRISE_FAKE_CUDA_BYTES");
+    unsetenv("REPRISE_FAKE_CUDA_TAKEN");
     store_ = *ChunkStore::Open({.directory = directory_.path()});
     unit_.mutable_kernel()->set_symbol("double");
     for (v1::Dim3* dim : {unit_.mutable_launch()->mutable_grid(),
@@ -366,6 +367,22 @@ TEST_F(CudaDeviceTest, AddressThatCannotBeHadIsNamed) {
       << resident.status();
   EXPECT_THAT(std::string(resident.status().message()),
               HasSubstr("recorded address"));
+}
+
+// As addresses are that the driver or the host chose.
+TEST_F(CudaDeviceTest, AddressesThatAreTakenMayBeFreeInAnotherProcess) {
+  const std::string taken = directory_.path() + "/taken";
+  setenv("REPRISE_FAKE_CUDA_TAKEN", taken.c_str(), 1);
+  ASSERT_TRUE(WriteFileAtomically(taken, "12").ok());
+  Load();
+  EXPECT_TRUE(RunAndJudge("double").equal);
+  ASSERT_TRUE(WriteFileAtomically(taken, "1234567890").ok());
+  const auto device = MakeDevice();
+  const auto resident = device->Load(Unit());
+  EXPECT_TRUE(absl::IsFailedPrecondition(resident.status()))
+      << resident.status();
+  EXPECT_THAT(std::string(resident.status().message()),
+              HasSubstr("--allocator arena"));
 }
 
 TEST_F(CudaDeviceTest, ApplicationCodeIsTheUnitsOwn) {

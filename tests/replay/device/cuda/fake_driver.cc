@@ -10,11 +10,14 @@
 // A bad access of such a kernel is CUDA_ERROR_ILLEGAL_ADDRESS for ever after.
 //
 // REPRISE_FAKE_CUDA_BYTES limits what MemCreate gives;
-// REPRISE_FAKE_CUDA_DEVICES is the number of devices (1).
+// REPRISE_FAKE_CUDA_DEVICES is the number of devices (1);
+// REPRISE_FAKE_CUDA_TAKEN names a file with a byte for each process, from now
+// on, that has something of its own where units were recorded.
 #include <cuda.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -379,9 +382,24 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value,
   return sticky;
 }
 
+// Whether something of this process lies where units were recorded: in as many
+// processes as the file has bytes.
+bool UnitAddressesAreTaken() {
+  const char* path = std::getenv("REPRISE_FAKE_CUDA_TAKEN");
+  if (path == nullptr) return false;
+  static const bool taken = [path] {
+    struct stat file;
+    return stat(path, &file) == 0 && file.st_size > 0 &&
+           truncate(path, file.st_size - 1) == 0;
+  }();
+  return taken;
+}
+
 EXPORT CUresult cuMemAddressReserve(CUdeviceptr* got, size_t bytes, size_t,
                                     CUdeviceptr wish, unsigned long long) {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  constexpr CUdeviceptr kEndOfUnits = 0x500000000000;
+  if (wish < kEndOfUnits && UnitAddressesAreTaken()) wish = 0;
   void* memory = wish == 0 ? MAP_FAILED
                            : MapAt(reinterpret_cast<void*>(wish), bytes,
                                    PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1);
