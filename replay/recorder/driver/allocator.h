@@ -47,6 +47,15 @@ uint64_t CachedBytes();
 // Gives what is not used back to the driver. True: something was.
 bool TrimDevice();
 
+// Makes a call of the driver's that takes memory; where the memory went to our
+// cache, gives it back and tries again.
+template <typename Call>
+CUresult WithTrim(Call call) {
+  CUresult result = call();
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && TrimDevice()) result = call();
+  return result;
+}
+
 // The application works on a device: it reaches the arenas of others, where the
 // hardware allows.
 void NoteAccessor(int device);

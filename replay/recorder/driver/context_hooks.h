@@ -161,17 +161,6 @@ CUresult CUDAAPI EndCapture(CUstream stream, CUgraph* graph) {
   return result;
 }
 
-template <Hook kHook>
-CUresult CUDAAPI GraphLaunch(CUgraphExec graph, CUstream stream) {
-  if (Active()) {
-    Problem(
-        "the application launches CUDA graphs; the kernels in them are "
-        "neither counted nor recorded");
-  }
-  SharedGate gate;
-  return CallReal<kHook>(graph, stream);
-}
-
 }  // namespace reprise::driver
 
 #endif  // REPRISE_REPLAY_RECORDER_DRIVER_CONTEXT_HOOKS_H_

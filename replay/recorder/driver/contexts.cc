@@ -110,7 +110,7 @@ void ForgetContext(CUcontext handle) {
   if (known != nullptr) known->handle.store(nullptr);
 }
 
-void NoteFailure(CUresult result) {
+bool BreaksContext(CUresult result) {
   switch (result) {
     case CUDA_ERROR_ECC_UNCORRECTABLE:
     case CUDA_ERROR_NVLINK_UNCORRECTABLE:
@@ -123,10 +123,14 @@ void NoteFailure(CUresult result) {
     case CUDA_ERROR_INVALID_ADDRESS_SPACE:
     case CUDA_ERROR_INVALID_PC:
     case CUDA_ERROR_LAUNCH_FAILED:
-      break;
+      return true;
     default:
-      return;
+      return false;
   }
+}
+
+void NoteFailure(CUresult result) {
+  if (!BreaksContext(result)) return;
   Context* context = CurrentContext();
   if (context != nullptr) context->broken.store(result);
 }

@@ -30,6 +30,9 @@ void SetPrimaryContext(int device, CUcontext handle);
 CUcontext PrimaryContext(int device);
 // The context is gone.
 void ForgetContext(CUcontext handle);
+// Whether the error is of a failed kernel: its context answers everything with
+// it from then on.
+bool BreaksContext(CUresult result);
 // Notes what a call of the current context came to.
 void NoteFailure(CUresult result);
 inline CUresult Noted(CUresult result) {

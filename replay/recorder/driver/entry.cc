@@ -8,6 +8,7 @@
 
 #include "replay/recorder/driver/context_hooks.h"
 #include "replay/recorder/driver/gate.h"
+#include "replay/recorder/driver/graph_hooks.h"
 #include "replay/recorder/driver/hooks.h"
 #include "replay/recorder/driver/launch_hooks.h"
 #include "replay/recorder/driver/memory_hooks.h"
@@ -160,6 +161,18 @@ bool NameOf(void* found, const char* base, bool per_thread, char* symbol,
   return false;
 }
 
+// The hook of an entry point that libcuda exports.
+int FindExported(void* found, const char* base) {
+  void* library = DriverLibrary(/*load=*/false);
+  if (library == nullptr) return -1;
+  for (int i = 0; i < kHookCount; ++i) {
+    if (strcmp(kHooks[i].base, base) == 0 &&
+        RealDlsym(library, kHooks[i].symbol) == found)
+      return i;
+  }
+  return -1;
+}
+
 // The newest form of `base` that cuda_version knows.
 int FindForm(const char* base, int cuda_version, bool per_thread) {
   int best = -1;
@@ -220,8 +233,10 @@ void* HookedAddress(const char* base, int cuda_version, bool per_thread,
   for (const HookInfo& hook : kHooks)
     if (hook.hook == found) return found;
   char symbol[128];
-  int hook = -1;
-  if (FindForm(base, 1 << 30, /*per_thread=*/true) < 0) {
+  int hook = FindExported(found, base);
+  if (hook >= 0) {
+    // Also where it is exported under another name.
+  } else if (FindForm(base, 1 << 30, /*per_thread=*/true) < 0) {
     hook = FindHook(base);  // asked for by an exported name
   } else if (NameOf(found, base, per_thread, symbol, sizeof(symbol))) {
     hook = FindHook(symbol);

@@ -17,6 +17,11 @@ using PFN_cuCtxDestroy_v2000 = PFN_cuCtxDestroy_v4000;
 using PFN_cuDevicePrimaryCtxRelease_v7000 =
     PFN_cuDevicePrimaryCtxRelease_v11000;
 using PFN_cuDevicePrimaryCtxReset_v7000 = PFN_cuDevicePrimaryCtxReset_v11000;
+using PFN_cuGraphInstantiate_v10000 = CUresult(CUDAAPI*)(CUgraphExec*, CUgraph,
+                                                         CUgraphNode*, char*,
+                                                         size_t);
+using PFN_cuGraphInstantiate_v11000 = PFN_cuGraphInstantiate_v10000;
+using PFN_cuGraphInstantiate_v12000 = PFN_cuGraphInstantiateWithFlags_v11040;
 using PFN_cuIpcOpenMemHandle_v4010 = PFN_cuIpcOpenMemHandle_v11000;
 using PFN_cuMemHostRegister_v4000 = PFN_cuMemHostRegister_v6050;
 using PFN_cuStreamBeginCapture_v10000 = CUresult(CUDAAPI*)(CUstream);

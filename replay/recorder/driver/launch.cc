@@ -111,8 +111,9 @@ const char* Introduce(ParentLock& parent, const HandleQuery& query,
   return refusal;
 }
 
-// The kernel behind a handle, introduced; null: none that can be named.
-Kernel* KernelOf(CUfunction handle) {
+}  // namespace
+
+Kernel* MeetKernel(CUfunction handle) {
   Kernel* kernel = FindKernel(handle);
   if (kernel == nullptr && handle != nullptr)
     kernel = FindUnknownKernel(handle);
@@ -128,14 +129,9 @@ Kernel* KernelOf(CUfunction handle) {
   return kernel;
 }
 
-}  // namespace
-
 CUresult Launch(const LaunchCall& launch, RealLaunch real_launch) {
   const auto trimming = [&] {
-    CUresult result = Noted(real_launch());
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && TrimDevice())
-      result = real_launch();  // the memory was in our cache
-    return result;
+    return WithTrim([&] { return Noted(real_launch()); });
   };
   const RealLaunch real = AsRealLaunch(trimming);
 
@@ -143,18 +139,11 @@ CUresult Launch(const LaunchCall& launch, RealLaunch real_launch) {
   Kernel* kernel = FindKernel(launch.function);
   if (kernel == nullptr ||
       !kernel->introduced.load(std::memory_order_acquire)) {
-    kernel = KernelOf(launch.function);
+    kernel = MeetKernel(launch.function);
     if (kernel == nullptr) return real();
   }
-  if (IsCapturing(launch.stream)) {  // a node of a graph, not a launch
-    if (kernel->wanted.load(std::memory_order_relaxed)) {
-      Problem(
-          "launches that the application captures into graphs are not "
-          "recorded (seen: %s)",
-          kernel->name);
-    }
-    return real();
-  }
+  // A node of a graph: its graph's launches count.
+  if (IsCapturing(launch.stream)) return real();
   const uint64_t occurrence =
       __atomic_fetch_add(&kernel->counter->launches, 1, __ATOMIC_RELAXED);
   if (!kernel->wanted.load(std::memory_order_relaxed) || !ParentListens()) {

@@ -8,6 +8,8 @@
 
 namespace reprise::driver {
 
+struct Kernel;
+
 struct LaunchCall {
   CUfunction function = nullptr;  // or a CUkernel
   unsigned int grid[3] = {};
@@ -34,6 +36,10 @@ RealLaunch AsRealLaunch(const Callable& callable) {
           },
           &callable};
 }
+
+// The kernel behind a CUfunction, or a CUkernel in its place, known to the
+// parent. Null: it cannot be named. Must not hold the channel.
+Kernel* MeetKernel(CUfunction handle);
 
 // Requires Active(). Answers what the driver answered.
 CUresult Launch(const LaunchCall& launch, RealLaunch real);

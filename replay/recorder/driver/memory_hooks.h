@@ -23,15 +23,6 @@ inline uint64_t* AsAddress(CUdeviceptr* pointer) {
   return reinterpret_cast<uint64_t*>(pointer);
 }
 
-// Calls the driver's own allocation; where the memory went to our cache, gives
-// it back and tries again.
-template <typename Call>
-CUresult WithTrim(Call call) {
-  CUresult result = call();
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && TrimDevice()) result = call();
-  return result;
-}
-
 template <Hook kHook>
 CUresult CUDAAPI MemAlloc(CUdeviceptr* pointer, size_t bytes) {
   if (!Active()) return CallReal<kHook>(pointer, bytes);

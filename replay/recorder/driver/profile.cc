@@ -77,9 +77,9 @@ bool HasEvents(Pair* pair) {
 
 }  // namespace
 
-void AddTiming(Kernel* kernel, uint64_t ns) {
+void AddTiming(Kernel* kernel, uint64_t ns, uint64_t launches) {
   __atomic_fetch_add(&kernel->counter->total_ns, ns, __ATOMIC_RELAXED);
-  __atomic_fetch_add(&kernel->counter->timed, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&kernel->counter->timed, launches, __ATOMIC_RELAXED);
 }
 
 CUresult LaunchTimed(Kernel* kernel, CUstream stream, RealLaunch real) {

@@ -22,8 +22,8 @@ inline bool Profiling() {
 
 // The stream is not being captured.
 CUresult LaunchTimed(Kernel* kernel, CUstream stream, RealLaunch real);
-// Adds the time of one launch to the kernel's counter.
-void AddTiming(Kernel* kernel, uint64_t ns);
+// Adds the time of a launch, or of several, to the kernel's counter.
+void AddTiming(Kernel* kernel, uint64_t ns, uint64_t launches = 1);
 
 void ReadTimings();
 // Reads the events of the current context that have passed.

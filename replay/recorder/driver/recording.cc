@@ -153,10 +153,13 @@ class Recording {
         names_(names) {}
   ~Recording();
 
+  // Runs what comes before the launch. False: the launch cannot be recorded.
+  bool RunBefore(RealLaunch before);
   CUresult Run();
 
  private:
   // False: the launch goes unrecorded, and the parent knows.
+  bool AwaitQuiet();
   bool Prepare();
   bool FindRanges();
   bool AskForWindow();
@@ -271,7 +274,7 @@ bool Recording::SendPrologue() {
   return reply.verdict == wire::kRecord;
 }
 
-bool Recording::Prepare() {
+bool Recording::AwaitQuiet() {
   if (!parent_.ok()) return false;
   const int64_t patience_ms = PatienceMs();
   const CUresult result = SynchronizeContexts(patience_ms);
@@ -280,7 +283,19 @@ bool Recording::Prepare() {
                           "this kernel, another one or the host");
   if (result != CUDA_SUCCESS)
     return Abandon("work before the launch failed", result);
-  return FindRanges() && AskForWindow() && SendPrologue();
+  return true;
+}
+
+bool Recording::Prepare() {
+  return AwaitQuiet() && FindRanges() && AskForWindow() && SendPrologue();
+}
+
+bool Recording::RunBefore(RealLaunch before) {
+  if (!AwaitQuiet()) return false;
+  const CUresult result = before();
+  return result == CUDA_SUCCESS ||
+         Abandon("what comes before it in its graph cannot be run by itself",
+                 result);
 }
 
 // Waits for the launch. Bounded: it may wait for something that the application
@@ -414,8 +429,9 @@ bool Begin(Kernel* kernel, uint64_t occurrence, int device,
 
 }  // namespace
 
-CUresult RecordLaunch(Kernel* kernel, uint64_t occurrence,
-                      const LaunchCall& launch, RealLaunch real) {
+bool TryRecordLaunch(Kernel* kernel, uint64_t occurrence,
+                     const LaunchCall& launch, RealLaunch real,
+                     const RealLaunch* before, CUresult* result) {
   // From kBegin to the end of the recording. Not held around a launch that is
   // not recorded: that may wait for another thread's.
   static Mutex one_recording;
@@ -427,13 +443,14 @@ CUresult RecordLaunch(Kernel* kernel, uint64_t occurrence,
       kernel->wanted.load() && !Capturing() && context != nullptr &&
       Begin(kernel, occurrence, context->device, launch, &hints, &names);
   const bool alone = wanted && TheGate().LockExclusive(PatienceMs());
-  CUresult result = CUDA_SUCCESS;
+  bool made = false;
   if (alone) {
     {
       WithContext with(context->handle.load());
       RelaxedCapture relaxed;
       Recording recording(kernel, launch, real, context->device, hints, names);
-      result = recording.Run();
+      made = before == nullptr || recording.RunBefore(*before);
+      if (made) *result = recording.Run();
     }
     TheGate().UnlockExclusive();
   } else if (wanted) {
@@ -445,7 +462,14 @@ CUresult RecordLaunch(Kernel* kernel, uint64_t occurrence,
   }
   one_recording.Unlock();
   free(names.data());
-  if (alone) return result;
+  return made;
+}
+
+CUresult RecordLaunch(Kernel* kernel, uint64_t occurrence,
+                      const LaunchCall& launch, RealLaunch real) {
+  CUresult result = CUDA_SUCCESS;
+  if (TryRecordLaunch(kernel, occurrence, launch, real, nullptr, &result))
+    return result;
   SharedGate gate;
   return Profiling() && !Capturing() ? LaunchTimed(kernel, launch.stream, real)
                                      : real();

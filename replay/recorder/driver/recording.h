@@ -11,6 +11,15 @@
 
 namespace reprise::driver {
 
+// Makes the launch if the parent wants it and it can be recorded: then true,
+// and `result` is the driver's answer. `before` is what must run right before a
+// recorded launch, and only then: it is called once, alone and with nothing on
+// the devices; after an error of it the launch is not made. Must not hold the
+// gate.
+bool TryRecordLaunch(Kernel* kernel, uint64_t occurrence,
+                     const LaunchCall& launch, RealLaunch real,
+                     const RealLaunch* before, CUresult* result);
+
 // Makes the launch, recorded where the parent wants it and it can be. Must not
 // hold the gate.
 CUresult RecordLaunch(Kernel* kernel, uint64_t occurrence,

@@ -4,10 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <memory>
 #include <string>
 
-#include "replay/base/file_util.h"
+#include "tests/replay/recorder/driver/driver_fixture.h"
 #include "tests/replay/recorder/driver/scripted_parent.h"
 #include "tests/replay/recorder/shell.h"
 
@@ -16,6 +15,7 @@ namespace {
 
 namespace wire = driver_wire;
 using ::testing::AllOf;
+using testing::Binaries;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::HeardKernel;
@@ -24,65 +24,13 @@ using testing::HeardRange;
 using testing::HeardRecording;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using testing::Printed;
 using testing::Script;
-using testing::ScriptedParent;
 using testing::Shell;
 using testing::ShellResult;
 using ::testing::SizeIs;
 
-std::string Binaries() {
-  const char* directory = std::getenv("REPRISE_BINARY_DIR");
-  return directory != nullptr ? directory : ".";
-}
-
-class DriverRecorderTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    auto directory = TemporaryDirectory::Create("driver");
-    ASSERT_TRUE(directory.ok());
-    directory_ = std::make_unique<TemporaryDirectory>(*std::move(directory));
-  }
-
-  std::string Socket() const { return directory_->path() + "/socket"; }
-
-  // Runs a program with the library preloaded and, with a script, a parent.
-  ShellResult Run(const std::string& program, const Script* script = nullptr,
-                  const std::string& preload_first = "",
-                  const std::string& preload_last = "") {
-    std::unique_ptr<ScriptedParent> parent;
-    std::string environment = "LD_LIBRARY_PATH=" + Binaries() +
-                              "/tests/fake_driver LD_PRELOAD='" +
-                              preload_first + " " + Binaries() +
-                              "/lib/libreprise_cuda.so " + preload_last + "' ";
-    if (script != nullptr) {
-      parent = std::make_unique<ScriptedParent>(Socket(), *script);
-      environment += "REPRISE_DRIVER_SOCKET=" + Socket() + " ";
-    }
-    const ShellResult result = Shell(
-        directory_->path(), environment + Binaries() + "/tests/bin/" + program);
-    if (parent != nullptr) heard_ = parent->Heard();
-    unlink(Socket().c_str());
-    return result;
-  }
-
-  const HeardProcess& OneProcess() {
-    EXPECT_THAT(heard_, SizeIs(1));
-    static const HeardProcess none;
-    return heard_.size() == 1 ? heard_[0] : none;
-  }
-
-  std::unique_ptr<TemporaryDirectory> directory_;
-  std::vector<HeardProcess> heard_;
-};
-
-// The value that a line "name value" of the output gives, as hexadecimal.
-uint64_t Printed(const std::string& out, const std::string& name) {
-  const size_t at = out.find(name + " ");
-  EXPECT_NE(at, std::string::npos) << name;
-  return at == std::string::npos
-             ? 0
-             : std::stoull(out.substr(at + name.size() + 1), nullptr, 16);
-}
+class DriverRecorderTest : public testing::DriverFixture {};
 
 TEST_F(DriverRecorderTest, WithoutAParentEverythingIsTheDrivers) {
   const ShellResult result = Run("driver_app launches");
@@ -387,12 +335,13 @@ TEST_F(DriverRecorderTest, AnArenaThatCannotBeHadIsSaid) {
   EXPECT_THAT(OneProcess().problems, ElementsAre(HasSubstr("arena base")));
 }
 
-TEST_F(DriverRecorderTest, CapturedLaunchesAreNotRecorded) {
+TEST_F(DriverRecorderTest, ACapturedLaunchIsANodeAndNoLaunch) {
   Script script;
   script.wanted = [](const std::string&) { return true; };
   const ShellResult result = Run("driver_app captures", &script);
   EXPECT_THAT(result.out, HasSubstr("cell 1\n"));
-  EXPECT_THAT(OneProcess().problems, ElementsAre(HasSubstr("graph")));
+  EXPECT_THAT(OneProcess().problems, IsEmpty());
+  EXPECT_EQ(OneProcess().kernels[0].launches, 1);
   EXPECT_THAT(OneProcess().recordings, SizeIs(1));
 }
 

@@ -25,6 +25,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/replay/recorder/driver/fake_graphs.h"
+
 namespace {
 
 constexpr int kDevices = 2;
@@ -39,6 +41,7 @@ struct FakeStream {
   bool held = false;
   const volatile int* spins_on = nullptr;  // work in it ends once that is set
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  fake::Capture captured;
 };
 struct FakeEvent {
   FakeStream* stream = nullptr;  // held when the event was recorded
@@ -182,17 +185,33 @@ FakeModule* Load(const void* image) {
   return module;
 }
 
+// Null: it is not being captured.
+FakeStream* Capturing(CUstream stream) {
+  FakeStream* at = AsStream(stream);
+  return at != nullptr && at->capture == CU_STREAM_CAPTURE_STATUS_ACTIVE
+             ? at
+             : nullptr;
+}
+
 CUresult Execute(CUfunction function, unsigned blocks, unsigned threads,
                  CUstream stream, void** parameters, void** extra) {
   Lock lock(g_mutex);
   Count("launch");
   if (const CUresult ready = Ready(); ready != CUDA_SUCCESS) return ready;
-  FakeStream* at = AsStream(stream);
-  if (at != nullptr && at->capture == CU_STREAM_CAPTURE_STATUS_ACTIVE)
-    return CUDA_SUCCESS;
   const auto* kernel = reinterpret_cast<FakeKernel*>(function);
   const KernelInfo* info = InfoOf(kernel->name);
   if (info == nullptr || threads == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (FakeStream* capturing = Capturing(stream); capturing != nullptr) {
+    CUDA_KERNEL_NODE_PARAMS node{};
+    node.kern = reinterpret_cast<CUkernel>(function);
+    node.gridDimX = blocks;
+    node.blockDimX = threads;
+    node.gridDimY = node.gridDimZ = node.blockDimY = node.blockDimZ = 1;
+    node.kernelParams = parameters;
+    node.extra = extra;
+    capturing->captured.AddKernel(node);
+    return CUDA_SUCCESS;
+  }
   std::vector<void*> pointers;
   if (parameters == nullptr && extra != nullptr) {
     char* buffer = nullptr;
@@ -204,7 +223,8 @@ CUresult Execute(CUfunction function, unsigned blocks, unsigned threads,
     parameters = pointers.data();
   }
   info->run(parameters, blocks, threads);
-  if (kernel->name == "spin" && at != nullptr)
+  if (FakeStream* at = AsStream(stream);
+      kernel->name == "spin" && at != nullptr)
     at->spins_on = Argument<const volatile int*>(parameters, 0);
   return CUDA_SUCCESS;
 }
@@ -249,6 +269,33 @@ CUresult NativeFree(CUdeviceptr pointer) {
 }
 
 }  // namespace
+
+namespace fake {
+
+std::recursive_mutex& Mutex() { return g_mutex; }
+void Count(const char* call) { ::Count(call); }
+
+std::vector<size_t> ParameterBytes(CUfunction function) {
+  const KernelInfo* info =
+      InfoOf(reinterpret_cast<FakeKernel*>(function)->name);
+  return {info->parameters, info->parameters + info->count};
+}
+
+std::vector<size_t> ParameterOffsets(CUfunction function) {
+  const KernelInfo* info =
+      InfoOf(reinterpret_cast<FakeKernel*>(function)->name);
+  std::vector<size_t> offsets;
+  for (size_t i = 0; i < info->count; ++i)
+    offsets.push_back(OffsetOf(*info, i));
+  return offsets;
+}
+
+CUresult RunKernel(CUfunction function, unsigned blocks, unsigned threads,
+                   void** parameters) {
+  return Execute(function, blocks, threads, nullptr, parameters, nullptr);
+}
+
+}  // namespace fake
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -408,12 +455,24 @@ EXPORT CUresult cuStreamIsCapturing(CUstream stream,
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode) {
   Lock lock(g_mutex);
   AsStream(stream)->capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  AsStream(stream)->captured.Begin();
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   Lock lock(g_mutex);
   AsStream(stream)->capture = CU_STREAM_CAPTURE_STATUS_NONE;
-  *graph = nullptr;
+  *graph = AsStream(stream)->captured.End();
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  Lock lock(g_mutex);
+  Count("cuGraphLaunch");
+  if (const CUresult ready = Ready(); ready != CUDA_SUCCESS) return ready;
+  if (FakeStream* capturing = Capturing(stream); capturing != nullptr) {
+    capturing->captured.AddGraph(exec);
+    return CUDA_SUCCESS;
+  }
+  fake::RunExec(exec);  // what fails is met later
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
@@ -648,8 +707,22 @@ EXPORT CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value,
   memset(reinterpret_cast<void*>(to), value, bytes);
   return CUDA_SUCCESS;
 }
+EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from,
+                                     size_t bytes, CUstream stream) {
+  Lock lock(g_mutex);
+  if (FakeStream* capturing = Capturing(stream); capturing != nullptr)
+    capturing->captured.AddCopy(to, from, bytes);
+  else
+    memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+  return CUDA_SUCCESS;
+}
 EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value,
-                                size_t bytes, CUstream) {
+                                size_t bytes, CUstream stream) {
+  Lock lock(g_mutex);
+  if (FakeStream* capturing = Capturing(stream); capturing != nullptr) {
+    capturing->captured.AddMemset(to, value, bytes);
+    return CUDA_SUCCESS;
+  }
   return cuMemsetD8_v2(to, value, bytes);
 }
 
@@ -760,7 +833,9 @@ EXPORT CUresult cuGetProcAddress_v2(const char* symbol, void** address, int,
   *address = nullptr;
   const bool per_thread =
       (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
-  const std::string base = symbol;
+  std::string base = symbol;
+  // The newest form of this one has a name of its own.
+  if (base == "cuGraphInstantiate") base = "cuGraphInstantiateWithFlags";
   if (per_thread) *address = real(self, (base + "_ptsz").c_str());
   for (const char* suffix : {"_v4", "_v2", ""})
     if (*address == nullptr) *address = real(self, (base + suffix).c_str());
