@@ -44,8 +44,8 @@ class UnitMemory {
  public:
   // `image` is the image file and `fd` what it is mapped from, needed during
   // the call only. Active afterwards; no other unit may be active.
-  // RESOURCE_EXHAUSTED, ALREADY_EXISTS, FAILED_PRECONDITION as Map and ReserveAt
-  // say.
+  // RESOURCE_EXHAUSTED, ALREADY_EXISTS, FAILED_PRECONDITION as Map and
+  // ReserveAt say.
   static absl::StatusOr<std::unique_ptr<UnitMemory>> Create(
       Gpu& gpu, const v1::LoadCudaUnitRequest& request, const char* image,
       int fd);
