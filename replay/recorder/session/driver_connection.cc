@@ -95,6 +95,7 @@ class DriverConnection {
       Payload payload(std::move(bytes));
       if (!Handle(header.type, payload)) break;
     }
+    GiveUp("");
     CountLaunches();
   }
 
@@ -128,6 +129,8 @@ class DriverConnection {
   void BeginIntake(void (CapturedMemory::*take)(uint64_t offset,
                                                 std::string_view piece));
   uint32_t Refuse(const std::string& why);
+  // What is being recorded, if anything is.
+  void GiveUp(const std::string& why);
   void CountLaunches();
 
   template <typename T>
@@ -141,6 +144,7 @@ class DriverConnection {
   const DriverConnectionOptions& options_;
   std::unique_ptr<Counters> counters_;    // null before Hello
   std::unique_ptr<HostReserve> reserve_;  // null where nothing is recorded
+  std::string executable_;
   std::map<uint32_t, Kernel> kernels_;
   std::map<uint64_t, std::shared_ptr<const std::string>> modules_;
   std::unique_ptr<CapturedLaunch> current_;
@@ -187,6 +191,7 @@ bool DriverConnection::Hello(Payload& payload) {
     reserve_ = std::make_unique<HostReserve>(
         [this] { return counters_->device_bytes(); });
   }
+  executable_ = payload.TakeRest();
   options_.on_hello();
   reply.flags = options_.flags;
   reply.arena_base = options_.arena_base;
@@ -217,7 +222,8 @@ bool DriverConnection::AddKernel(Payload& payload) {
   // Modules are numbered as they are loaded: alike in processes that do the
   // same.
   kernel.ticket = options_.ledger->Meet(
-      kernel.info.symbol(), absl::StrCat("module ", request.module));
+      kernel.info.symbol(),
+      absl::StrCat("module ", request.module, " of ", executable_));
   wire::KernelReply reply;
   reply.wanted = kernel.ticket.record ? 1 : 0;
   kernels_.emplace(request.kernel, std::move(kernel));
@@ -242,6 +248,7 @@ bool DriverConnection::Begin(Payload& payload) {
       arguments.size() > wire::kMaxArgumentBytes)
     return false;
   const v1::LaunchConfig launch = ToLaunch(request);
+  GiveUp("");
   const LaunchTicket ticket =
       options_.ledger->BeginKnown(kernel->second.ticket.kernel, launch);
   ++kernel->second.asked;
@@ -252,7 +259,6 @@ bool DriverConnection::Begin(Payload& payload) {
     return Reply(wire::kBegin, reply);
   }
   const auto module = modules_.find(kernel->second.module);
-  intake_.reset();
   current_ = std::make_unique<CapturedLaunch>();
   current_->ticket = ticket;
   current_->device = request.device;
@@ -329,10 +335,15 @@ std::optional<std::vector<LiveRange>> DriverConnection::TakeRanges(
 uint32_t DriverConnection::Refuse(const std::string& why) {
   std::fprintf(stderr, "reprise: %s is not recorded: %s\n",
                current_->kernel.symbol().c_str(), why.c_str());
-  options_.ledger->NoteProblem(current_->ticket, why);
+  GiveUp(why);
+  return wire::kRefuse;
+}
+
+void DriverConnection::GiveUp(const std::string& why) {
+  if (current_ == nullptr) return;
+  options_.ledger->NoteGivenUp(current_->ticket, why);
   intake_.reset();
   current_.reset();
-  return wire::kRefuse;
 }
 
 bool DriverConnection::Prologue(Payload& payload) {

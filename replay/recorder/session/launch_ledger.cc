@@ -97,7 +97,11 @@ LaunchTicket LaunchLedger::Meet(const std::string& symbol,
 LaunchTicket LaunchLedger::BeginKnown(size_t kernel,
                                       const v1::LaunchConfig& launch) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return Count(kernel, launch);
+  LaunchTicket ticket = Count(kernel, launch);
+  Kernel& known = kernels_[kernel];
+  if (known.captured + known.underway >= options_.count) ticket.record = false;
+  if (ticket.record) ++known.underway;
+  return ticket;
 }
 
 bool LaunchLedger::IsDone(size_t kernel) const {
@@ -107,7 +111,18 @@ bool LaunchLedger::IsDone(size_t kernel) const {
 
 void LaunchLedger::NoteCaptured(const LaunchTicket& ticket) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  ++kernels_[ticket.kernel].captured;
+  Kernel& kernel = kernels_[ticket.kernel];
+  --kernel.underway;
+  ++kernel.captured;
+}
+
+void LaunchLedger::NoteGivenUp(const LaunchTicket& ticket,
+                               const std::string& problem) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    --kernels_[ticket.kernel].underway;
+  }
+  if (!problem.empty()) NoteProblem(ticket, problem);
 }
 
 void LaunchLedger::AddLaunches(size_t kernel, uint64_t launches,

@@ -63,12 +63,16 @@ class LaunchLedger {
   // A kernel that will be launched: its number, and whether launches of it are
   // to be told one by one.
   LaunchTicket Meet(const std::string& symbol, const std::string& image_digest);
-  // As Begin, for a kernel by its number.
+  // As Begin, for a kernel by its number. A launch to record counts as recorded
+  // until NoteCaptured or NoteGivenUp, so that processes that launch at the
+  // same time do not record more than was asked for.
   LaunchTicket BeginKnown(size_t kernel, const v1::LaunchConfig& launch);
   // Whether no later launch of the kernel will be recorded.
   bool IsDone(size_t kernel) const;
   // A launch was captured; AddUnit follows when the run has ended.
   void NoteCaptured(const LaunchTicket& ticket);
+  // It was not, and why; empty: its process ended.
+  void NoteGivenUp(const LaunchTicket& ticket, const std::string& problem);
   // Launches that were not told one by one, and the time of all that were
   // timed.
   void AddLaunches(size_t kernel, uint64_t launches, absl::Duration duration);
@@ -103,6 +107,7 @@ class LaunchLedger {
     uint64_t failures = 0;
     std::string problem;
     uint64_t captured = 0;
+    uint64_t underway = 0;  // neither captured nor given up yet
     std::vector<RecordedInstance> instances;
     std::vector<std::string> units;
     std::vector<std::string> known_units;

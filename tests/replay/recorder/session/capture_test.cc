@@ -92,10 +92,6 @@ class CaptureTest : public ::testing::Test {
     catalog.host_code = false;
     catalog_ = *ProgramCatalog::Create(catalog, pool_.get());
     ledger_ = *LaunchLedger::Create({true, "", {}, 0, 1});
-    int ends[2];
-    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    app_ = ends[0];
-    parent_ = ends[1];
     options_.arena_base = kArena;
     options_.arena_stride = uint64_t{1} << 40;
     options_.catalog = catalog_.get();
@@ -103,18 +99,26 @@ class CaptureTest : public ::testing::Test {
     options_.captures = &captures_;
     options_.max_unit_bytes = 1 << 20;
     options_.on_hello = [] {};
-    server_ = std::thread([this] { ServeDriverConnection(parent_, options_); });
+    Connect();
   }
 
-  void TearDown() override {
-    HangUp();
-    close(parent_);
+  void TearDown() override { HangUp(); }
+
+  // Another process of the application.
+  void Connect() {
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    app_ = ends[0];
+    parent_ = ends[1];
+    server_ = std::thread([this] { ServeDriverConnection(parent_, options_); });
   }
 
   void HangUp() {
     if (app_ >= 0) close(app_);
     app_ = -1;
     if (server_.joinable()) server_.join();
+    if (parent_ >= 0) close(parent_);
+    parent_ = -1;
   }
 
   void Send(uint32_t type, const std::string& payload) {
@@ -179,8 +183,10 @@ class CaptureTest : public ::testing::Test {
     Send(wire::kModule, Bytes(wire::ModuleNotice{1, image.size()}) + image);
   }
 
-  wire::BeginReply Begin(std::string* names, uint64_t pointer = kArena) {
+  wire::BeginReply Begin(std::string* names, uint64_t pointer = kArena,
+                         uint32_t device = 0) {
     wire::BeginRequest request;
+    request.device = device;
     request.grid[0] = request.grid[1] = request.grid[2] = 1;
     request.block[0] = 256;
     request.block[1] = request.block[2] = 1;
@@ -423,6 +429,40 @@ TEST_F(CaptureTest, AKernelThatDoesNotEndAtReplayMayWait) {
   EXPECT_EQ(finished.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(finished.message()),
               HasSubstr("may wait for the host or for another kernel"));
+}
+
+TEST_F(CaptureTest, ProcessesAndDevicesRecordIntoOneList) {
+  ledger_ = *LaunchLedger::Create({true, "", {}, 0, 2});
+  options_.ledger = ledger_.get();
+  for (uint32_t process = 0; process < 3; ++process) {
+    if (process > 0) Connect();
+    Hello();
+    EXPECT_EQ(AddKernel(kScale).wanted, process < 2 ? 1u : 0u);
+    AddModule(program_->image());
+    std::string names;
+    EXPECT_EQ(Begin(&names, kArena, process).verdict,
+              process < 2 ? wire::kRecord : wire::kNever);
+    if (process < 2) Record();
+    HangUp();
+  }
+  const std::vector<CapturedLaunch> captures = captures_.Take();
+  ASSERT_EQ(captures.size(), 2u);
+  EXPECT_EQ(captures[0].device, 0u);
+  EXPECT_EQ(captures[1].device, 1u);
+  EXPECT_EQ(captures[0].ticket.kernel, captures[1].ticket.kernel);
+}
+
+TEST_F(CaptureTest, AProcessThatEndsWhileRecordingLeavesItToOthers) {
+  for (int process = 0; process < 2; ++process) {
+    if (process > 0) Connect();
+    Hello();
+    EXPECT_EQ(AddKernel(kScale).wanted, 1u);
+    AddModule(program_->image());
+    std::string names;
+    EXPECT_EQ(Begin(&names).verdict, wire::kRecord);
+    HangUp();
+  }
+  EXPECT_TRUE(captures_.Take().empty());
 }
 
 TEST_F(CaptureTest, CountsLaunchesThatNobodyAskedAbout) {

@@ -9,6 +9,7 @@ namespace reprise {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 v1::LaunchConfig Shape(uint32_t grid, uint32_t block, uint32_t shared = 0) {
   v1::LaunchConfig launch;
@@ -70,6 +71,23 @@ TEST(LaunchLedgerTest, GivesUpAKernelThatCannotBeRecorded) {
   EXPECT_GT(tried, 0);
   EXPECT_LT(tried, 10);
   EXPECT_THAT(Finished(*ledger).problem, HasSubstr("it is odd"));
+}
+
+// As processes do that launch at the same time.
+TEST(LaunchLedgerTest, WhatIsBeingRecordedCounts) {
+  const auto ledger = Make({});
+  const size_t kernel = ledger->Meet("_Z1kv", "i").kernel;
+  const LaunchTicket first = ledger->BeginKnown(kernel, Shape(1, 1));
+  EXPECT_TRUE(first.record);
+  EXPECT_FALSE(ledger->BeginKnown(kernel, Shape(1, 1)).record);
+  EXPECT_FALSE(ledger->IsDone(kernel));
+  ledger->NoteGivenUp(first, "");
+  const LaunchTicket third = ledger->BeginKnown(kernel, Shape(1, 1));
+  EXPECT_TRUE(third.record);
+  ledger->NoteCaptured(third);
+  EXPECT_FALSE(ledger->BeginKnown(kernel, Shape(1, 1)).record);
+  EXPECT_TRUE(ledger->IsDone(kernel));
+  EXPECT_THAT(Finished(*ledger).problem, Not(HasSubstr("not recorded")));
 }
 
 TEST(LaunchLedgerTest, SaysWhatWasLaunchedWhenNothingMatches) {
