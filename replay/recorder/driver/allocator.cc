@@ -70,6 +70,7 @@ Array<Tracked> g_tracked;  // by address
 Array<Pool> g_pools;
 uint64_t g_frees = 0;
 uint64_t g_accessors = 0;  // bits of devices that the application works on
+uint64_t g_peers[kMaxDevices] = {};  // bits of devices, by who may use theirs
 std::atomic<int> g_captures{0};
 std::atomic<uint64_t> g_threads{0};
 thread_local uint64_t t_thread = 0;
@@ -547,6 +548,13 @@ void NoteAccessor(int device) {
   AddAccessor(device);
 }
 
+void NotePeer(int device, int peer) {
+  if (device < 0 || device >= kMaxDevices || peer < 0 || peer >= kMaxDevices)
+    return;
+  MutexLock lock(g_mutex);
+  g_peers[device] |= BitOf(peer);
+}
+
 void NotePool(CUmemoryPool pool, const CUmemPoolProps& properties) {
   const bool shared = properties.handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
                       properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE;
@@ -665,13 +673,15 @@ bool LiveRanges(int device, Array<wire::LiveRange>* ranges) {
   MutexLock lock(g_mutex);
   bool ok = true;
   if (device < 0 || device >= kMaxDevices) return false;
-  if (g_devices[device].open) {
-    g_devices[device].arena.ForEachLive([&](const Allocation& one) {
+  const uint64_t reached = BitOf(device) | g_peers[device];
+  for (int i = 0; i < kMaxDevices; ++i) {
+    if ((reached & BitOf(i)) == 0 || !g_devices[i].open) continue;
+    g_devices[i].arena.ForEachLive([&](const Allocation& one) {
       ok = ok && ranges->Append({one.address, one.bytes, one.origin, ~0u});
     });
   }
   for (const Tracked& one : g_tracked) {
-    if ((one.devices & BitOf(device)) == 0) continue;
+    if ((one.devices & reached) == 0) continue;
     size_t at = ranges->size();
     while (at > 0 && (*ranges)[at - 1].address > one.address) --at;
     ok = ok && ranges->Insert(at, {one.address, one.bytes, one.origin, ~0u});

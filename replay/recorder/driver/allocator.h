@@ -59,6 +59,8 @@ CUresult WithTrim(Call call) {
 // The application works on a device: it reaches the arenas of others, where the
 // hardware allows.
 void NoteAccessor(int device);
+// Kernels of `device` may use what `peer` has.
+void NotePeer(int device, int peer);
 
 // Pools whose memory other processes or devices share stay the driver's.
 void NotePool(CUmemoryPool pool, const CUmemPoolProps& properties);

@@ -131,7 +131,10 @@ CUresult CUDAAPI CtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
   const CUresult result = CallReal<kHook>(peer, flags);
   if (result == CUDA_SUCCESS && Active()) {
     const Context* current = CurrentContext();
+    const Context* other = FindContext(peer);
     if (current != nullptr) NoteAccessor(current->device);
+    if (current != nullptr && other != nullptr)
+      NotePeer(current->device, other->device);
   }
   return result;
 }

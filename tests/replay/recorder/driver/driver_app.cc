@@ -156,7 +156,13 @@ void Devices() {
   CHECK("cuCtxSetCurrent", g_context);
   printf("later %d\n", access(Alloc(8 << 20)));
   CHECK("cuMemFree", second);
-  // Only this device's memory is recorded.
+  // Only this device's memory is recorded, until it may use the other's.
+  Check(Fill(first, 1, 1), "launch");
+  CHECK("cuCtxSetCurrent", other);
+  Alloc(100);
+  CHECK("cuCtxSetCurrent", g_context);
+  Check(Fill(first, 1, 1), "launch");
+  CHECK("cuCtxEnablePeerAccess", other, 0u);
   Check(Fill(first, 1, 1), "launch");
 }
 

@@ -204,8 +204,10 @@ TEST_F(DriverRecorderTest, DevicesHaveArenasAndReachEachOther) {
   script.wanted = [](const std::string&) { return true; };
   const ShellResult result = Run("driver_app devices", &script);
   EXPECT_THAT(result.out, HasSubstr("stride 1\naccess 3 3\nlater 3\n"));
-  ASSERT_THAT(OneProcess().recordings, SizeIs(1));
+  ASSERT_THAT(OneProcess().recordings, SizeIs(3));
   EXPECT_THAT(OneProcess().recordings[0].ranges, SizeIs(2));
+  EXPECT_THAT(OneProcess().recordings[1].ranges, SizeIs(2));
+  EXPECT_THAT(OneProcess().recordings[2].ranges, SizeIs(3));
 }
 
 TEST_F(DriverRecorderTest, MemoryThatTheApplicationMapsIsRecorded) {

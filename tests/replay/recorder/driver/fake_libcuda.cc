@@ -392,6 +392,9 @@ EXPORT CUresult cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) {
   *can = 1;
   return CUDA_SUCCESS;
 }
+EXPORT CUresult cuCtxEnablePeerAccess(CUcontext, unsigned int) {
+  return CUDA_SUCCESS;
+}
 EXPORT CUresult cuCtxSynchronize(void) {
   AwaitSpinning(nullptr);
   Lock lock(g_mutex);
