@@ -266,6 +266,18 @@ void HostMemory() {
   Check(Fill(CUdeviceptr{0x123456789000}, 1, 0), "launch");
 }
 
+// One process plays both.
+void Ipc() {
+  CUipcMemHandle handle;
+  CUdeviceptr opened = 0;
+  CHECK("cuIpcGetMemHandle", &handle, Alloc(1000));
+  CHECK("cuIpcOpenMemHandle", &opened, handle, 1u);
+  printf("opened %llx\n", opened);
+  Check(Fill(opened, 3, 10), "launch");
+  CHECK("cuIpcCloseMemHandle", opened);
+  Check(Fill(Alloc(4), 3, 1), "launch");
+}
+
 // A kernel that the host ends after the launch, then one that another kernel
 // ends.
 void Spins() {
@@ -419,6 +431,7 @@ int main(int, char** argv) {
   if (scenario == "forms") Forms();
   if (scenario == "textures") Textures();
   if (scenario == "host-memory") HostMemory();
+  if (scenario == "ipc") Ipc();
   if (scenario == "spins") Spins();
   if (scenario == "pools") Pools();
   if (scenario == "reloads") Reloads();

@@ -329,6 +329,26 @@ TEST_F(DriverRecorderTest, TheNativeAllocatorIsTrackedOnly) {
   EXPECT_THAT(OneProcess().recordings[0].ranges, SizeIs(4));
 }
 
+TEST_F(DriverRecorderTest, MemoryOfAnotherProcessIsRecordedWhileItIsOpen) {
+  Script script;
+  script.flags = wire::kFlagNativeAllocator;
+  script.wanted = [](const std::string&) { return true; };
+  const ShellResult result = Run("driver_app ipc", &script);
+  const uint64_t opened = Printed(result.out, "opened");
+  ASSERT_THAT(OneProcess().recordings, SizeIs(2));
+  const auto ranges_of = [&](int recording) {
+    std::vector<HeardRange> found;
+    for (const HeardRange& range : OneProcess().recordings[recording].ranges)
+      if (range.range.address == opened) found.push_back(range);
+    return found;
+  };
+  ASSERT_THAT(ranges_of(0), SizeIs(1));
+  EXPECT_EQ(ranges_of(0)[0].range.bytes, 1000);
+  EXPECT_EQ(ranges_of(0)[0].after[36], 3);
+  EXPECT_THAT(ranges_of(1), IsEmpty());
+  EXPECT_THAT(OneProcess().problems, IsEmpty());
+}
+
 TEST_F(DriverRecorderTest, AnArenaThatCannotBeHadIsSaid) {
   Script script;
   script.arena_base = 0x1000;  // the kernel gives nobody this one

@@ -678,8 +678,23 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes,
   *pointer = reinterpret_cast<CUdeviceptr>(calloc(bytes, 1));
   return CUDA_SUCCESS;
 }
-EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle*, CUdeviceptr) {
-  return CUDA_ERROR_INVALID_VALUE;
+// Only of cuMemAlloc's memory. What is opened is other memory of that size.
+EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
+  Lock lock(g_mutex);
+  const auto it = g_regions.find(pointer);
+  if (it == g_regions.end() || !it->second.native)
+    return CUDA_ERROR_INVALID_VALUE;
+  memcpy(handle, &it->second.bytes, sizeof(size_t));
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pointer,
+                                      CUipcMemHandle handle, unsigned int) {
+  size_t bytes = 0;
+  memcpy(&bytes, &handle, sizeof(bytes));
+  return NativeAlloc(pointer, bytes);
+}
+EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
+  return NativeFree(pointer);
 }
 EXPORT CUresult cuTexObjectCreate(CUtexObject* object,
                                   const CUDA_RESOURCE_DESC*,
