@@ -59,6 +59,7 @@ struct ExecutableGraph {
   const char* refusal = nullptr;  // why not, although a kernel is wanted
   bool refusal_said = false;
   bool timed = false;
+  bool unknown_disabled = false;  // which nodes are disabled is not known
   // Behind the last launch in parts; the next launch of the graph waits for it.
   CUevent last_launch = nullptr;
   bool wait_for_last = false;

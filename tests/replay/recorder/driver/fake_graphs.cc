@@ -144,16 +144,16 @@ FakeNode* Add(CUgraph graph, CUgraphNodeType type,
   return AsGraph(graph)->nodes.back().get();
 }
 
-CUresult Run(const FakeExec& exec, const FakeGraph& graph);
+CUresult Run(const FakeExec& exec, const FakeGraph& graph, CUstream stream);
 
-CUresult RunNode(const FakeExec& exec, const FakeNode& node) {
+CUresult RunNode(const FakeExec& exec, const FakeNode& node, CUstream stream) {
   switch (node.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
       const CUDA_KERNEL_NODE_PARAMS& k = node.kernel;
       return fake::RunKernel(
           k.func != nullptr ? k.func : reinterpret_cast<CUfunction>(k.kern),
           k.gridDimX * k.gridDimY * k.gridDimZ,
-          k.blockDimX * k.blockDimY * k.blockDimZ, k.kernelParams);
+          k.blockDimX * k.blockDimY * k.blockDimZ, stream, k.kernelParams);
     }
     case CU_GRAPH_NODE_TYPE_MEMCPY:
       memcpy(reinterpret_cast<void*>(node.copy.dstDevice),
@@ -168,13 +168,13 @@ CUresult RunNode(const FakeExec& exec, const FakeNode& node) {
       node.host.fn(node.host.userData);
       return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_GRAPH:
-      return Run(exec, *node.child);
+      return Run(exec, *node.child, stream);
     default:
       return CUDA_SUCCESS;
   }
 }
 
-CUresult Run(const FakeExec& exec, const FakeGraph& graph) {
+CUresult Run(const FakeExec& exec, const FakeGraph& graph, CUstream stream) {
   std::set<const FakeNode*> done;
   while (done.size() < graph.nodes.size()) {
     for (const auto& node : graph.nodes) {
@@ -184,7 +184,7 @@ CUresult Run(const FakeExec& exec, const FakeGraph& graph) {
         continue;
       done.insert(node.get());
       if (exec.disabled.count(node.get()) > 0) continue;
-      const CUresult result = RunNode(exec, *node);
+      const CUresult result = RunNode(exec, *node, stream);
       if (result != CUDA_SUCCESS) return result;
     }
   }
@@ -237,9 +237,9 @@ void Capture::AddGraph(CUgraphExec exec) {
   AsNode(last_)->child = Clone(*AsExec(exec)->graph);
 }
 
-CUresult RunExec(CUgraphExec exec) {
+CUresult RunExec(CUgraphExec exec, CUstream stream) {
   if (g_execs.count(AsExec(exec)) == 0) return CUDA_ERROR_INVALID_VALUE;
-  return Run(*AsExec(exec), *AsExec(exec)->graph);
+  return Run(*AsExec(exec), *AsExec(exec)->graph, stream);
 }
 
 }  // namespace fake

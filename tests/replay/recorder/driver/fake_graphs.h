@@ -19,10 +19,10 @@ void Count(const char* call);
 std::vector<size_t> ParameterBytes(CUfunction function);
 std::vector<size_t> ParameterOffsets(CUfunction function);
 CUresult RunKernel(CUfunction function, unsigned blocks, unsigned threads,
-                   void** parameters);
+                   CUstream stream, void** parameters);
 
-// Runs an executable graph.
-CUresult RunExec(CUgraphExec exec);
+// Runs an executable graph in a stream.
+CUresult RunExec(CUgraphExec exec, CUstream stream);
 
 // --- Captures, one node after the other.
 class Capture {

@@ -44,7 +44,7 @@ struct FakeStream {
   fake::Capture captured;
 };
 struct FakeEvent {
-  FakeStream* stream = nullptr;  // held when the event was recorded
+  FakeStream* stream = nullptr;  // unfinished when the event was recorded
 };
 struct Physical {
   int fd;
@@ -291,8 +291,8 @@ std::vector<size_t> ParameterOffsets(CUfunction function) {
 }
 
 CUresult RunKernel(CUfunction function, unsigned blocks, unsigned threads,
-                   void** parameters) {
-  return Execute(function, blocks, threads, nullptr, parameters, nullptr);
+                   CUstream stream, void** parameters) {
+  return Execute(function, blocks, threads, stream, parameters, nullptr);
 }
 
 }  // namespace fake
@@ -475,7 +475,7 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
     capturing->captured.AddGraph(exec);
     return CUDA_SUCCESS;
   }
-  fake::RunExec(exec);  // what fails is met later
+  fake::RunExec(exec, stream);  // what fails is met later
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
@@ -496,13 +496,21 @@ EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
   Lock lock(g_mutex);
   FakeStream* at = AsStream(stream);
   reinterpret_cast<FakeEvent*>(event)->stream =
-      at != nullptr && at->held ? at : nullptr;
+      at != nullptr && (at->held || Spins(*at)) ? at : nullptr;
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuEventQuery(CUevent event) {
   Lock lock(g_mutex);
   const FakeStream* stream = reinterpret_cast<FakeEvent*>(event)->stream;
-  return stream != nullptr && stream->held ? CUDA_ERROR_NOT_READY : g_sticky;
+  return stream != nullptr && (stream->held || Spins(*stream))
+             ? CUDA_ERROR_NOT_READY
+             : g_sticky;
+}
+// Streams execute at once: it counts only.
+EXPORT CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned int) {
+  Lock lock(g_mutex);
+  Count("cuStreamWaitEvent");
+  return CUDA_SUCCESS;
 }
 EXPORT CUresult cuEventSynchronize(CUevent) { return g_sticky; }
 #undef cuEventElapsedTime

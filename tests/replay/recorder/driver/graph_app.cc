@@ -4,10 +4,14 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/replay/recorder/driver/app_calls.h"
@@ -187,6 +191,8 @@ void Updated() {
   CHECK("cuGraphGetNodes", graph, static_cast<CUgraphNode*>(nodes), &count);
   CHECK("cuGraphNodeSetEnabled", exec, nodes[2], 0u);
   LaunchGraph(exec, stream);
+  CHECK("cuGraphExecUpdate", exec, other, &information);
+  LaunchGraph(exec, stream);
   printf("values %d %d %d\n", ReadInt(a), ReadInt(b), ReadInt(c));
   CHECK("cuGraphDestroy", other);
   CHECK("cuGraphDestroy", unlike);
@@ -282,6 +288,128 @@ void Fails() {
   End(exec, graph);
 }
 
+// One executable graph in two streams, while its last node still runs.
+void Ordered() {
+  CUdeviceptr cell = Zeros(4);
+  void* memory = nullptr;
+  CHECK("cuMemHostAlloc", &memory, size_t{64}, 0u);
+  int* flag = static_cast<int*>(memory);
+  *flag = 0;
+  CUgraph graph = NewGraph();
+  const CUgraphNode first = AddKernel(graph, {}, "increment", {&cell});
+  AddKernel(graph, {first}, "spin", {&flag});
+  const CUgraphExec exec = Instantiate(graph);
+  const auto calls =
+      reinterpret_cast<long (*)(const char*)>(dlsym(g_library, "fakeCalls"));
+  const CUstream streams[] = {Stream(), Stream()};
+  LaunchGraph(exec, streams[0]);
+  LaunchGraph(exec, streams[1]);
+  printf("waits %ld\n", calls("cuStreamWaitEvent"));
+  *flag = 1;
+  for (const CUstream stream : streams) CHECK("cuStreamSynchronize", stream);
+  LaunchGraph(exec, streams[1]);
+  printf("waits %ld\n", calls("cuStreamWaitEvent"));
+  printf("values %d\n", ReadInt(cell));
+  End(exec, graph);
+}
+
+// A graph of random nodes on a few cells. Nodes that touch the same cell depend
+// on each other, so that any order that the edges allow gives the same values.
+class RandomGraph {
+ public:
+  RandomGraph(unsigned seed, std::vector<CUdeviceptr> cells)
+      : random_(seed), cells_(std::move(cells)) {}
+
+  // `depth` child graphs within each other.
+  CUgraph Build(int depth) {
+    CUgraph graph = NewGraph();
+    std::vector<CUgraphNode> nodes;
+    for (int i = 0; i < 12; ++i) nodes.push_back(AddNode(graph, depth));
+    // Created in this order, but to run in another one.
+    std::shuffle(nodes.begin(), nodes.end(), random_);
+    for (size_t to = 0; to < nodes.size(); ++to) {
+      for (size_t from = 0; from < to; ++from) {
+        if ((cells_of_[nodes[from]] & cells_of_[nodes[to]]) == 0) continue;
+        CHECK("cuGraphAddDependencies", graph, &nodes[from], &nodes[to],
+              static_cast<const CUgraphEdgeData*>(nullptr), size_t{1});
+      }
+    }
+    return graph;
+  }
+
+  // Disables some nodes that kernels or copies are.
+  void Disable(CUgraph graph, CUgraphExec exec) {
+    size_t count = 12;
+    CUgraphNode nodes[12];
+    CHECK("cuGraphGetNodes", graph, static_cast<CUgraphNode*>(nodes), &count);
+    for (const CUgraphNode node : nodes) {
+      CUgraphNodeType type;
+      CHECK("cuGraphNodeGetType", node, &type);
+      if (type != CU_GRAPH_NODE_TYPE_GRAPH && Below(4) == 0)
+        CHECK("cuGraphNodeSetEnabled", exec, node, 0u);
+    }
+  }
+
+ private:
+  unsigned Below(unsigned bound) { return random_() % bound; }
+
+  CUgraphNode AddNode(CUgraph graph, int depth) {
+    const unsigned at = Below(cells_.size());
+    const unsigned from = Below(cells_.size());
+    CUdeviceptr cell = cells_[at];
+    CUgraphNode node = nullptr;
+    unsigned touched = 1u << at;
+    int value = static_cast<int>(Below(100));
+    int count = 1;
+    switch (Below(depth > 0 ? 6 : 5)) {
+      case 0:
+        node = AddKernel(graph, {}, "fill", {&cell, &value, &count});
+        break;
+      case 1:
+      case 2:
+        node = AddCopy(graph, {}, cell, cells_[from]);
+        touched |= 1u << from;
+        break;
+      case 5: {
+        CUgraph child = Build(depth - 1);
+        CHECK("cuGraphAddChildGraphNode", &node, graph,
+              static_cast<const CUgraphNode*>(nullptr), size_t{0}, child);
+        CHECK("cuGraphDestroy", child);
+        touched = ~0u;
+        break;
+      }
+      default:
+        node = AddKernel(graph, {}, "increment", {&cell});
+    }
+    cells_of_[node] = touched;
+    return node;
+  }
+
+  std::minstd_rand random_;
+  std::vector<CUdeviceptr> cells_;
+  std::map<CUgraphNode, unsigned> cells_of_;  // bits
+};
+
+void Random(unsigned seed) {
+  std::vector<CUdeviceptr> cells;
+  for (int i = 0; i < 6; ++i) cells.push_back(Zeros(4));
+  RandomGraph random(seed, cells);
+  CUgraph graph = random.Build(2);
+  CUgraph other = random.Build(2);
+  const CUgraphExec exec = Instantiate(graph);
+  const CUgraphExec second = Instantiate(other);
+  for (int i = 0; i < 2; ++i) {
+    LaunchGraph(exec, nullptr);
+    LaunchGraph(second, nullptr);
+    random.Disable(graph, exec);
+  }
+  printf("values");
+  for (const CUdeviceptr cell : cells) printf(" %d", ReadInt(cell));
+  printf("\n");
+  End(exec, graph);
+  End(second, other);
+}
+
 void HostFunction(void* data) { ++*static_cast<int*>(data); }
 
 // As many executable graphs as iterations, each with a host node, on threads.
@@ -312,8 +440,8 @@ void Threads() {
 
 }  // namespace
 
-int main(int, char** argv) {
-  const std::string scenario = argv[1];
+int main(int, char** arguments) {
+  const std::string scenario = arguments[1];
   Start();
   if (scenario == "captured") Captured();
   if (scenario == "changed") Changed();
@@ -322,6 +450,9 @@ int main(int, char** argv) {
   if (scenario == "nested") Nested();
   if (scenario == "refused") Refused();
   if (scenario == "fails") Fails();
+  if (scenario == "ordered") Ordered();
+  if (scenario == "random")
+    Random(static_cast<unsigned>(std::stoul(arguments[2])));
   if (scenario == "threads") Threads();
   const auto live =
       reinterpret_cast<long (*)()>(dlsym(g_library, "fakeLiveGraphs"));

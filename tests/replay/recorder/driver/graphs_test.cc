@@ -204,6 +204,30 @@ TEST_F(DriverGraphsTest, NodesOfChildGraphsAreRecorded) {
   }
 }
 
+TEST_F(DriverGraphsTest, PartsOfRandomGraphsGiveWhatTheWholeGives) {
+  size_t recorded = 0;
+  for (int seed = 1; seed <= 20; ++seed) {
+    const std::string scenario = "random " + std::to_string(seed);
+    const std::string plain = Plain(scenario);
+    for (const uint64_t every : {1, 3}) {
+      Script script = Wanting(seed % 2 == 0 ? "increment" : "");
+      script.verdict = [every](const std::string&,
+                               const wire::BeginRequest& begin) {
+        return begin.occurrence % every == 0 ? wire::kRecord : wire::kPass;
+      };
+      EXPECT_EQ(Results(Run("driver_graph_app " + scenario, &script).out),
+                plain)
+          << scenario;
+      recorded += OneProcess().recordings.size();
+    }
+    Script profile;
+    profile.flags = wire::kFlagProfile;
+    EXPECT_EQ(Results(Run("driver_graph_app " + scenario, &profile).out), plain)
+        << scenario;
+  }
+  EXPECT_GT(recorded, 400);
+}
+
 TEST_F(DriverGraphsTest, WhatCannotBeTakenApartIsRefusedByName) {
   const Script script = Wanting("increment");
   const ShellResult result = Run("driver_graph_app refused", &script);
@@ -233,6 +257,16 @@ TEST_F(DriverGraphsTest, AFailingNodeFailsAsWithoutUs) {
   EXPECT_TRUE(OneProcess().recordings[0].complete);
   EXPECT_EQ(OneProcess().recordings[1].end.error, 700);
   EXPECT_THAT(OneProcess().abandoned, ElementsAre(HasSubstr("failed")));
+}
+
+TEST_F(DriverGraphsTest, LaunchesOfOneGraphStayInOrder) {
+  Script script = Wanting("increment");
+  script.verdict = [](const std::string&, const wire::BeginRequest& begin) {
+    return begin.occurrence == 0 ? wire::kRecord : wire::kNever;
+  };
+  const ShellResult result = Run("driver_graph_app ordered", &script);
+  EXPECT_THAT(result.out, HasSubstr("waits 1\nwaits 1\nvalues 3\nleft 0\n"));
+  EXPECT_THAT(OneProcess().recordings, SizeIs(1));
 }
 
 TEST_F(DriverGraphsTest, ThreadsMayLaunchGraphsWhileAnotherIsRecorded) {
