@@ -276,12 +276,16 @@ absl::Status FileChunkStore::GetInto(
   work.work = [&](size_t index, size_t) {
     if (only_if != nullptr && !only_if(index)) return absl::OkStatus();
     const v1::Chunk& chunk = blob.chunks(static_cast<int>(index));
-    char* place = destination + index * kChunkBytes;
-    if (!chunk.sha256().empty()) return ReadChunk(chunk, place);
-    std::memset(place, 0, chunk.bytes());
-    return absl::OkStatus();
+    return GetChunk(chunk, destination + index * kChunkBytes);
   };
   return RunOrdered(threads_, 4 * Window(), work);
+}
+
+absl::Status FileChunkStore::GetChunk(const v1::Chunk& chunk,
+                                      char* destination) const {
+  if (!chunk.sha256().empty()) return ReadChunk(chunk, destination);
+  std::memset(destination, 0, chunk.bytes());
+  return absl::OkStatus();
 }
 
 absl::Status FileChunkStore::CheckPresent(const v1::Chunk& chunk) const {

@@ -25,6 +25,8 @@ class FileChunkStore : public ChunkStore {
   absl::Status GetInto(
       const v1::Blob& blob, char* destination,
       const std::function<bool(size_t chunk)>& only_if) const override;
+  absl::Status GetChunk(const v1::Chunk& chunk,
+                        char* destination) const override;
 
   // Whether the chunk has a file (its contents are not read).
   absl::Status CheckPresent(const v1::Chunk& chunk) const;

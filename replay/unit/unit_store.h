@@ -79,6 +79,11 @@ class ChunkStore {
       const v1::Blob& blob, char* destination,
       const std::function<bool(size_t chunk)>& only_if = nullptr) const = 0;
 
+  // Verified bytes of one chunk, or zeros, into memory of chunk.bytes() bytes,
+  // on the caller's thread. After an error they are undefined.
+  virtual absl::Status GetChunk(const v1::Chunk& chunk,
+                                char* destination) const = 0;
+
   // RESOURCE_EXHAUSTED where the blob has more than `limit` bytes.
   absl::StatusOr<std::string> GetString(const v1::Blob& blob,
                                         uint64_t limit = uint64_t{1}

@@ -103,4 +103,11 @@ absl::Status BorrowedChunks::GetInto(
   return absl::OkStatus();
 }
 
+absl::Status BorrowedChunks::GetChunk(const v1::Chunk& chunk,
+                                      char* destination) const {
+  ASSIGN_OR_RETURN(const std::string_view bytes, Find(chunk));
+  std::memcpy(destination, bytes.data(), bytes.size());
+  return absl::OkStatus();
+}
+
 }  // namespace reprise

@@ -1,7 +1,7 @@
 // Chunks that stay where they are in memory: for units that are loaded once and
 // never kept, so that nothing is hashed, compressed or written. What stands for
-// a chunk's digest is its number. From one thread at a time, but for Get and
-// GetInto.
+// a chunk's digest is its number. From one thread at a time, but for Get,
+// GetInto and GetChunk.
 #ifndef REPRISE_REPLAY_RECORDER_SESSION_BORROWED_CHUNKS_H_
 #define REPRISE_REPLAY_RECORDER_SESSION_BORROWED_CHUNKS_H_
 
@@ -34,6 +34,8 @@ class BorrowedChunks : public ChunkStore {
   absl::Status GetInto(const v1::Blob& blob, char* destination,
                        const std::function<bool(size_t chunk)>& only_if =
                            nullptr) const override;
+  absl::Status GetChunk(const v1::Chunk& chunk,
+                        char* destination) const override;
 
  private:
   std::string Number(std::string_view chunk);

@@ -125,6 +125,18 @@ TEST_F(ChunkStoreTest, GetIntoReadsOnlyTheChunksAskedFor) {
   }
 }
 
+TEST_F(ChunkStoreTest, GetChunkReadsOneOrWritesZeros) {
+  auto store = Open();
+  const std::string bytes = Mixed();
+  ASSERT_OK_AND_ASSIGN(const v1::Blob blob, store->Put(bytes));
+  for (int i = 0; i < blob.chunks_size(); ++i) {
+    std::string chunk(blob.chunks(i).bytes(), 'x');
+    ASSERT_OK(store->GetChunk(blob.chunks(i), chunk.data()));
+    EXPECT_EQ(chunk,
+              bytes.substr(static_cast<size_t>(i) * kChunkBytes, kChunkBytes));
+  }
+}
+
 TEST_F(ChunkStoreTest, NoTemporaryFilesStay) {
   auto store = Open();
   ASSERT_OK(store->Put(Mixed()).status());

@@ -28,6 +28,13 @@ std::string Read(const ChunkStore& chunks, const v1::Blob& blob) {
                        })
                   .ok());
   EXPECT_TRUE(pieces == bytes);
+  std::string chunks_in_turn;
+  for (const v1::Chunk& chunk : blob.chunks()) {
+    std::string one(chunk.bytes(), '?');
+    EXPECT_TRUE(chunks.GetChunk(chunk, one.data()).ok());
+    chunks_in_turn += one;
+  }
+  EXPECT_TRUE(chunks_in_turn == bytes);
   return bytes;
 }
 
@@ -87,6 +94,8 @@ TEST(BorrowedChunksTest, ForeignChunksAreNotFound) {
   const v1::Blob blob = others.Borrow(bytes);
   char got[5];
   EXPECT_EQ(chunks.GetInto(blob, got).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(chunks.GetChunk(blob.chunks(0), got).code(),
+            absl::StatusCode::kNotFound);
 }
 
 TEST(BorrowedChunksTest, KeepStreams) {
