@@ -37,9 +37,8 @@ class CudaResidentUnit : public ResidentUnit {
   static absl::StatusOr<std::unique_ptr<ResidentUnit>> Create(
       const UnitReader& unit, const LoadOptions& load,
       const CudaDeviceOptions& options, CudaExecutorClient& executor) {
-    ASSIGN_OR_RETURN(const auto image, cuda::UnitImage::Create(unit, load));
-    ASSIGN_OR_RETURN(const uint64_t id,
-                     executor.LoadUnit(image->request(), image->fd()));
+    ASSIGN_OR_RETURN(auto image, cuda::UnitImage::Create(unit, load));
+    ASSIGN_OR_RETURN(const uint64_t id, executor.LoadUnit(std::move(image)));
     return std::unique_ptr<ResidentUnit>(
         new CudaResidentUnit(unit, options, executor, id));
   }

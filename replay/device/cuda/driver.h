@@ -34,8 +34,7 @@
   X(MemGetInfo, "cuMemGetInfo_v2", cuMemGetInfo)                      \
   X(MemAlloc, "cuMemAlloc_v2", cuMemAlloc)                            \
   X(MemFree, "cuMemFree_v2", cuMemFree)                               \
-  X(MemHostAlloc, "cuMemHostAlloc", cuMemHostAlloc)                   \
-  X(MemFreeHost, "cuMemFreeHost", cuMemFreeHost)                      \
+  X(MemHostRegister, "cuMemHostRegister_v2", cuMemHostRegister)       \
   X(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", cuMemcpyHtoDAsync)       \
   X(MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", cuMemcpyDtoHAsync)       \
   X(MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", cuMemcpyDtoDAsync)       \
@@ -50,7 +49,6 @@
   X(StreamCreate, "cuStreamCreate", cuStreamCreate)                   \
   X(StreamSynchronize, "cuStreamSynchronize", cuStreamSynchronize)    \
   X(EventCreate, "cuEventCreate", cuEventCreate)                      \
-  X(EventSynchronize, "cuEventSynchronize", cuEventSynchronize)       \
   X(EventRecord, "cuEventRecord", cuEventRecord)                      \
   X(EventElapsedTime, "cuEventElapsedTime", cuEventElapsedTime)       \
   X(ModuleLoadData, "cuModuleLoadData", cuModuleLoadData)             \

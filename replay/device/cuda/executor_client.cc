@@ -1,12 +1,10 @@
 #include "replay/device/cuda/executor_client.h"
 
-#include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 
@@ -18,6 +16,8 @@
 #include "replay/device/cpu/executor/channel.h"
 #include "replay/device/cpu/executor/child_process.h"
 #include "replay/device/cuda/executor/watchdog.h"
+#include "replay/device/cuda/transfer_window.h"
+#include "replay/device/cuda/unit_stream.h"
 
 namespace reprise {
 namespace {
@@ -25,8 +25,7 @@ namespace {
 using cpu::Channel;
 using cpu::ChildProcess;
 
-// Of what runs no recorded code; only bounds a hang. Large units take seconds
-// to load.
+// Of what runs no recorded code; only bounds a hang.
 constexpr absl::Duration kServiceTimeout = absl::Minutes(5);
 // What a launch may take beside the kernel: restoring, poisoning, another unit
 // to be put in place.
@@ -36,53 +35,6 @@ constexpr absl::Duration kLaunchSlack = absl::Seconds(20);
 // process has its own mappings elsewhere.
 constexpr int kMostLayouts = 5;
 
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
-
-absl::Status SendDescriptor(int socket, int fd) {
-  char byte = 0;
-  iovec vector = {&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message = {};
-  message.msg_iov = &vector;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-  if (sendmsg(socket, &message, MSG_NOSIGNAL) != 1)
-    return ErrnoToStatus(errno, "cannot hand a unit to the executor");
-  return absl::OkStatus();
-}
-
-// After adoption the image holds the whole reference.
-void MarkAllChunks(v1::LoadCudaUnitRequest* request) {
-  for (v1::CudaUnitRange& range : *request->mutable_ranges()) {
-    const uint64_t chunks =
-        (range.bytes() + request->reference_chunk_bytes() - 1) /
-        request->reference_chunk_bytes();
-    range.set_reference_chunks(std::string((chunks + 7) / 8, '\xff'));
-  }
-}
-
 class ClientImpl : public CudaExecutorClient {
  public:
   ClientImpl(Options options, TemporaryDirectory directory)
@@ -90,8 +42,8 @@ class ClientImpl : public CudaExecutorClient {
 
   absl::Status Initialize();
   const v1::CudaDeviceFacts& facts() const override { return facts_; }
-  absl::StatusOr<uint64_t> LoadUnit(v1::LoadCudaUnitRequest request,
-                                    int image_fd) override;
+  absl::StatusOr<uint64_t> LoadUnit(
+      std::unique_ptr<cuda::UnitImage> image) override;
   void UnloadUnit(uint64_t unit) override;
   void MakeAllWritable(uint64_t unit) override;
   absl::StatusOr<uint64_t> LoadModule(
@@ -111,10 +63,9 @@ class ClientImpl : public CudaExecutorClient {
   }
 
  private:
-  enum class Result { kReply, kDied, kTimeout };
+  enum class Result { kDone, kDied, kTimeout };
   struct Unit {
-    v1::LoadCudaUnitRequest request;
-    Descriptor image;
+    std::unique_ptr<cuda::UnitImage> image;
     bool loaded = false;     // in the present child
     bool has_state = false;  // what a preparation or launch left is still there
     uint64_t last_use = 0;
@@ -126,15 +77,24 @@ class ClientImpl : public CudaExecutorClient {
 
   absl::Status EnsureChild();
   void LoseChild(bool kill_first);
-  absl::StatusOr<Result> Exchange(v1::CudaExecutorRequest& request,
-                                  absl::Duration timeout,
-                                  v1::CudaExecutorReply* reply);
-  absl::StatusOr<Result> TryExchange(v1::CudaExecutorRequest& request,
-                                     absl::Duration timeout,
-                                     v1::CudaExecutorReply* reply);
+  // A request and its reply. Requests may be sent before earlier ones have
+  // their replies; those come in the same order.
+  absl::StatusOr<Result> Send(v1::CudaExecutorRequest& request);
+  absl::StatusOr<Result> TrySend(v1::CudaExecutorRequest& request);
+  absl::StatusOr<Result> Receive(absl::Duration timeout,
+                                 v1::CudaExecutorReply* reply);
+  absl::StatusOr<Result> TryReceive(absl::Duration timeout,
+                                    v1::CudaExecutorReply* reply);
+  // The same for requests that run no recorded code.
+  absl::Status Post(v1::CudaExecutorRequest& request);
+  absl::StatusOr<v1::CudaExecutorReply> Collect();
   absl::StatusOr<v1::CudaExecutorReply> Serve(v1::CudaExecutorRequest& request);
+  absl::Status StatusOf(Result result) const;
   absl::StatusOr<Unit*> EnsureUnit(uint64_t id);
   absl::Status SendUnit(Unit& unit);
+  absl::Status StreamUnit(Unit& unit, std::vector<v1::CudaAddressWord>* words);
+  absl::StatusOr<std::vector<cuda::AdoptedPiece>> ReadReference(
+      uint64_t id, const v1::CudaExecutorReply& adoption);
   absl::Status TakeFromChild(Unit& unit);
   bool UnloadOldest(uint64_t except);
   absl::Status EnsureModule(uint64_t id);
@@ -145,10 +105,11 @@ class ClientImpl : public CudaExecutorClient {
   mutable std::mutex mutex_;
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<ChildProcess> child_;
-  Descriptor image_socket_;
+  std::unique_ptr<cuda::TransferWindow> window_;
   v1::CudaDeviceFacts facts_;
   uint64_t starts_ = 0;
   uint64_t sequence_ = 0;
+  std::deque<uint64_t> awaited_;  // of requests without a reply
   int wait_status_ = 0;
   std::map<uint64_t, Unit> units_;
   std::map<uint64_t, Module> modules_;
@@ -157,6 +118,7 @@ class ClientImpl : public CudaExecutorClient {
 };
 
 absl::Status ClientImpl::Initialize() {
+  ASSIGN_OR_RETURN(window_, cuda::TransferWindow::Create());
   RETURN_IF_ERROR(EnsureChild());
   v1::CudaExecutorRequest request;
   request.set_describe(true);
@@ -170,11 +132,6 @@ absl::Status ClientImpl::EnsureChild() {
   const std::string endpoint =
       absl::StrCat("ipc://", directory_.path(), "/executor.", ++starts_);
   ASSIGN_OR_RETURN(channel_, Channel::Bind(endpoint));
-  int sockets[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
-    return ErrnoToStatus(errno, "cannot make a socket pair");
-  image_socket_ = Descriptor(sockets[0]);
-  const Descriptor theirs(sockets[1]);
   ChildProcess::Options options;
   options.executable = options_.executable;
   // The file itself, even where it was replaced since this process started.
@@ -184,9 +141,9 @@ absl::Status ClientImpl::EnsureChild() {
       options.arguments.end(),
       {absl::StrCat("--endpoint=", endpoint),
        absl::StrCat("--device=", options_.ordinal),
-       absl::StrCat("--image-fd=", ChildProcess::kMemoryFd),
+       absl::StrCat("--window-fd=", ChildProcess::kMemoryFd),
        absl::StrCat("--life-fd=", ChildProcess::kLifeFd)});
-  options.memory_fd = theirs.get();
+  options.memory_fd = window_->fd();
   ASSIGN_OR_RETURN(child_, ChildProcess::Start(options));
   return absl::OkStatus();
 }
@@ -195,61 +152,86 @@ void ClientImpl::LoseChild(bool kill_first) {
   wait_status_ = child_->Reap(kill_first);
   child_ = nullptr;
   channel_ = nullptr;
+  awaited_.clear();
   for (auto& [id, unit] : units_) unit.loaded = unit.has_state = false;
   for (auto& [id, module] : modules_) module.loaded = false;
 }
 
 // A child that cannot be understood is replaced like one that died.
-absl::StatusOr<ClientImpl::Result> ClientImpl::Exchange(
-    v1::CudaExecutorRequest& request, absl::Duration timeout,
-    v1::CudaExecutorReply* reply) {
-  absl::StatusOr<Result> result = TryExchange(request, timeout, reply);
+absl::StatusOr<ClientImpl::Result> ClientImpl::Send(
+    v1::CudaExecutorRequest& request) {
+  absl::StatusOr<Result> result = TrySend(request);
   if (!result.ok() && child_ != nullptr) LoseChild(/*kill_first=*/true);
   return result;
 }
 
-absl::StatusOr<ClientImpl::Result> ClientImpl::TryExchange(
-    v1::CudaExecutorRequest& request, absl::Duration timeout,
-    v1::CudaExecutorReply* reply) {
+absl::StatusOr<ClientImpl::Result> ClientImpl::Receive(
+    absl::Duration timeout, v1::CudaExecutorReply* reply) {
+  absl::StatusOr<Result> result = TryReceive(timeout, reply);
+  if (!result.ok() && child_ != nullptr) LoseChild(/*kill_first=*/true);
+  return result;
+}
+
+absl::StatusOr<ClientImpl::Result> ClientImpl::TrySend(
+    v1::CudaExecutorRequest& request) {
+  if (child_ == nullptr) return Result::kDied;
   request.set_sequence(++sequence_);
-  const int child = child_->descriptor();
-  ASSIGN_OR_RETURN(Channel::Event event,
-                   channel_->Send(request, child, kServiceTimeout));
+  ASSIGN_OR_RETURN(
+      const Channel::Event event,
+      channel_->Send(request, child_->descriptor(), kServiceTimeout));
   if (event == Channel::Event::kReady) {
-    ASSIGN_OR_RETURN(event, channel_->Wait(child, timeout));
+    awaited_.push_back(sequence_);
+    return Result::kDone;
   }
+  const bool timed_out = event == Channel::Event::kTimeout;
+  LoseChild(/*kill_first=*/timed_out);
+  return timed_out ? Result::kTimeout : Result::kDied;
+}
+
+absl::StatusOr<ClientImpl::Result> ClientImpl::TryReceive(
+    absl::Duration timeout, v1::CudaExecutorReply* reply) {
+  if (child_ == nullptr) return Result::kDied;
+  ASSIGN_OR_RETURN(const Channel::Event event,
+                   channel_->Wait(child_->descriptor(), timeout));
   if (event != Channel::Event::kReady) {
     const bool timed_out = event == Channel::Event::kTimeout;
     LoseChild(/*kill_first=*/timed_out);
     return timed_out ? Result::kTimeout : Result::kDied;
   }
   RETURN_IF_ERROR(channel_->Receive(reply));
-  if (reply->sequence() != sequence_) {
-    return absl::InternalError(absl::StrCat("got reply ", reply->sequence(),
-                                            ", expected ", sequence_));
+  if (awaited_.empty() || reply->sequence() != awaited_.front()) {
+    return absl::InternalError(
+        absl::StrCat("got reply ", reply->sequence(), ", expected ",
+                     awaited_.empty() ? 0 : awaited_.front()));
   }
+  awaited_.pop_front();
   if (reply->context_lost()) LoseChild(/*kill_first=*/true);
-  return Result::kReply;
+  return Result::kDone;
 }
 
-// A request that runs no recorded code.
-absl::StatusOr<v1::CudaExecutorReply> ClientImpl::Serve(
-    v1::CudaExecutorRequest& request) {
-  v1::CudaExecutorReply reply;
-  ASSIGN_OR_RETURN(const Result result,
-                   Exchange(request, kServiceTimeout, &reply));
+absl::Status ClientImpl::StatusOf(Result result) const {
+  if (result == Result::kDone) return absl::OkStatus();
   if (result == Result::kTimeout) {
     return absl::DeadlineExceededError(
         absl::StrCat("the executor did not answer within ",
                      absl::FormatDuration(kServiceTimeout)));
   }
-  if (result == Result::kDied) {
-    return absl::UnavailableError(absl::StrCat(
-        "the executor (",
-        options_.executable.empty() ? "this program" : options_.executable, " ",
-        options_.arguments.empty() ? "" : options_.arguments[0],
-        ") ended with ", cpu::DescribeWaitStatus(wait_status_)));
-  }
+  return absl::UnavailableError(absl::StrCat(
+      "the executor (",
+      options_.executable.empty() ? "this program" : options_.executable, " ",
+      options_.arguments.empty() ? "" : options_.arguments[0], ") ended with ",
+      cpu::DescribeWaitStatus(wait_status_)));
+}
+
+absl::Status ClientImpl::Post(v1::CudaExecutorRequest& request) {
+  ASSIGN_OR_RETURN(const Result result, Send(request));
+  return StatusOf(result);
+}
+
+absl::StatusOr<v1::CudaExecutorReply> ClientImpl::Collect() {
+  v1::CudaExecutorReply reply;
+  ASSIGN_OR_RETURN(const Result result, Receive(kServiceTimeout, &reply));
+  RETURN_IF_ERROR(StatusOf(result));
   if (reply.error_code() != 0) {
     return absl::Status(static_cast<absl::StatusCode>(reply.error_code()),
                         reply.error());
@@ -257,14 +239,38 @@ absl::StatusOr<v1::CudaExecutorReply> ClientImpl::Serve(
   return reply;
 }
 
+absl::StatusOr<v1::CudaExecutorReply> ClientImpl::Serve(
+    v1::CudaExecutorRequest& request) {
+  RETURN_IF_ERROR(Post(request));
+  return Collect();
+}
+
 absl::Status ClientImpl::SendUnit(Unit& unit) {
   RETURN_IF_ERROR(EnsureChild());
-  RETURN_IF_ERROR(SendDescriptor(image_socket_.get(), unit.image.get()));
-  v1::CudaExecutorRequest request;
-  *request.mutable_load_unit() = unit.request;
-  RETURN_IF_ERROR(Serve(request).status());
+  std::vector<v1::CudaAddressWord> words;
+  RETURN_IF_ERROR(StreamUnit(unit, &words));
+  if (unit.image->AddAddressWords(std::move(words))) {
+    // They decide what is writable, which nobody knew.
+    RETURN_IF_ERROR(TakeFromChild(unit));
+    RETURN_IF_ERROR(StreamUnit(unit, &words));
+  }
   unit.loaded = true;
   return absl::OkStatus();
+}
+
+absl::Status ClientImpl::StreamUnit(Unit& unit,
+                                    std::vector<v1::CudaAddressWord>* words) {
+  const cuda::UnitStreamChannel channel = {
+      [this](v1::CudaExecutorRequest request) { return Post(request); },
+      [this] { return Collect().status(); }};
+  const absl::Status status =
+      cuda::StreamUnit(*unit.image, *window_, channel, words);
+  if (status.ok() || child_ == nullptr) return status;
+  // Part of it may be there.
+  const absl::Status taken = TakeFromChild(unit);
+  if (!taken.ok())
+    LOG_WARNING("cannot unload a unit: {}", std::string(taken.message()));
+  return status;
 }
 
 bool ClientImpl::UnloadOldest(uint64_t except) {
@@ -279,7 +285,7 @@ bool ClientImpl::UnloadOldest(uint64_t except) {
 
 // It comes back when it is used.
 absl::Status ClientImpl::TakeFromChild(Unit& unit) {
-  const uint64_t id = unit.request.unit();
+  const uint64_t id = unit.image->request().unit();
   unit.loaded = unit.has_state = false;
   for (auto& [module_id, module] : modules_) {
     if (module.request.unit() == id) module.loaded = false;
@@ -337,16 +343,12 @@ absl::Status ClientImpl::CheckState(uint64_t id) {
       "what the launch wrote is gone: the executor was started again since");
 }
 
-absl::StatusOr<uint64_t> ClientImpl::LoadUnit(v1::LoadCudaUnitRequest request,
-                                              int image_fd) {
+absl::StatusOr<uint64_t> ClientImpl::LoadUnit(
+    std::unique_ptr<cuda::UnitImage> image) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const int copy = fcntl(image_fd, F_DUPFD_CLOEXEC, 0);
-  if (copy < 0) return ErrnoToStatus(errno, "cannot duplicate a descriptor");
   const uint64_t id = next_unit_++;
-  Unit& unit = units_[id];
-  request.set_unit(id);
-  unit.request = std::move(request);
-  unit.image = Descriptor(copy);
+  image->set_unit(id);
+  units_[id].image = std::move(image);
   const absl::Status status = EnsureUnit(id).status();
   if (!status.ok()) {
     units_.erase(id);
@@ -376,7 +378,7 @@ void ClientImpl::MakeAllWritable(uint64_t id) {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto found = units_.find(id);
   if (found == units_.end()) return;
-  found->second.request.set_all_writable(true);
+  found->second.image->MakeAllWritable();
   if (!found->second.loaded || child_ == nullptr) return;
   const absl::Status status = TakeFromChild(found->second);
   if (!status.ok())
@@ -432,8 +434,10 @@ absl::StatusOr<LaunchReport> ClientImpl::Launch(
   request.mutable_launch()->set_timeout_ms(absl::ToDoubleMilliseconds(timeout));
   v1::CudaExecutorReply reply;
   const absl::Time start = absl::Now();
-  ASSIGN_OR_RETURN(const Result result,
-                   Exchange(request, timeout + kLaunchSlack, &reply));
+  ASSIGN_OR_RETURN(Result result, Send(request));
+  if (result == Result::kDone) {
+    ASSIGN_OR_RETURN(result, Receive(timeout + kLaunchSlack, &reply));
+  }
   LaunchReport report;
   report.wall_time = absl::Now() - start;
   const bool timed_out = result == Result::kTimeout ||
@@ -444,11 +448,11 @@ absl::StatusOr<LaunchReport> ClientImpl::Launch(
     return absl::UnavailableError(absl::StrCat(
         "the executor ended with ", cpu::DescribeWaitStatus(wait_status_)));
   }
-  if (result == Result::kReply && reply.error_code() != 0) {
+  if (result == Result::kDone && reply.error_code() != 0) {
     return absl::Status(static_cast<absl::StatusCode>(reply.error_code()),
                         reply.error());
   }
-  if (result == Result::kReply) {
+  if (result == Result::kDone) {
     report.kind = reply.launch().kind();
     report.diagnostics = reply.launch().diagnostics();
     report.device_time = absl::Nanoseconds(reply.launch().duration_ns());
@@ -479,9 +483,47 @@ absl::Status ClientImpl::AdoptReference(uint64_t id) {
   RETURN_IF_ERROR(CheckState(id));
   v1::CudaExecutorRequest request;
   request.mutable_adopt_reference()->set_unit(id);
-  RETURN_IF_ERROR(Serve(request).status());
-  MarkAllChunks(&units_[id].request);
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const v1::CudaExecutorReply reply, Serve(request));
+  ASSIGN_OR_RETURN(std::vector<cuda::AdoptedPiece> pieces,
+                   ReadReference(id, reply));
+  return units_[id].image->Adopt(std::move(pieces));
+}
+
+// A slot's bytes at a time.
+absl::StatusOr<std::vector<cuda::AdoptedPiece>> ClientImpl::ReadReference(
+    uint64_t id, const v1::CudaExecutorReply& adoption) {
+  std::vector<cuda::AdoptedPiece> pieces;
+  v1::ReadCudaReferenceRequest wanted;
+  uint64_t used = 0;
+  const auto read = [&]() -> absl::Status {
+    wanted.set_unit(id);
+    v1::CudaExecutorRequest request;
+    *request.mutable_read_reference() = wanted;
+    RETURN_IF_ERROR(Serve(request).status());
+    for (const v1::CudaPiece& piece : wanted.pieces()) {
+      pieces.push_back({piece.range(), piece.offset(),
+                        std::string(window_->bytes() + piece.window_offset(),
+                                    piece.bytes())});
+    }
+    std::memset(window_->bytes(), 0, used);
+    wanted.Clear();
+    used = 0;
+    return absl::OkStatus();
+  };
+  for (const v1::CudaPiece& span : adoption.adopted()) {
+    for (uint64_t at = 0; at < span.bytes();) {
+      v1::CudaPiece* piece = wanted.add_pieces();
+      piece->set_range(span.range());
+      piece->set_offset(span.offset() + at);
+      piece->set_bytes(std::min(span.bytes() - at, cuda::kSlotBytes - used));
+      piece->set_window_offset(used);
+      used += piece->bytes();
+      at += piece->bytes();
+      if (used == cuda::kSlotBytes) RETURN_IF_ERROR(read());
+    }
+  }
+  if (used != 0) RETURN_IF_ERROR(read());
+  return pieces;
 }
 
 absl::StatusOr<v1::CudaMeasurement> ClientImpl::Measure(

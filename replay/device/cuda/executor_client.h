@@ -3,10 +3,10 @@
 //
 // The child is this executable (or Options::executable) run again with
 // Options::arguments, joined over ZeroMQ ipc:// in a 0700 directory
-// (proto/reprise/v1/cuda_executor.proto). Units reach it as memory files whose
-// descriptors the client keeps: after a fault or a timeout the next call starts
-// a new child, and what it needs of units and modules is loaded again without
-// reading any store.
+// (proto/reprise/v1/cuda_executor.proto). Bytes of units stream from their
+// stores through a window of shared memory, so that no unit is held in memory:
+// after a fault or a timeout the next call starts a new child, and what it
+// needs of units and modules is loaded again, units from their stores.
 //
 // Where the device has not enough memory for one more unit, those not used for
 // longest are unloaded; they come back when they are used.
@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "replay/device/cuda/unit_image.h"
 #include "replay/device/device.h"
 #include "reprise/v1/cuda_executor.pb.h"
 
@@ -42,10 +43,9 @@ class CudaExecutorClient {
 
   virtual const v1::CudaDeviceFacts& facts() const = 0;
 
-  // The image's descriptor is duplicated. request.unit is filled in and
-  // returned.
-  virtual absl::StatusOr<uint64_t> LoadUnit(v1::LoadCudaUnitRequest request,
-                                            int image_fd) = 0;
+  // Returns the unit's number. Errors are also those of the unit's store.
+  virtual absl::StatusOr<uint64_t> LoadUnit(
+      std::unique_ptr<cuda::UnitImage> image) = 0;
   virtual void UnloadUnit(uint64_t unit) = 0;
   // From the next use on, none of the unit's memory is read-only.
   virtual void MakeAllWritable(uint64_t unit) = 0;

@@ -1,31 +1,20 @@
 #include "replay/device/cuda/unit_image.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "replay/base/file_util.h"
-#include "replay/base/parallel_for.h"
 #include "replay/base/status_macros.h"
+#include "replay/device/cuda/transfer_window.h"
 #include "replay/unit/blob.h"
 #include "replay/unit/describe.h"
 
 namespace reprise::cuda {
 namespace {
 
-constexpr uint64_t kPageBytes = 4096;
-
-uint64_t PageUp(uint64_t value) {
-  return (value + kPageBytes - 1) / kPageBytes * kPageBytes;
-}
+constexpr uint64_t kPieceAlignment = 16;
 
 void AddPairs(const IntervalSet& set,
               google::protobuf::RepeatedField<uint64_t>* pairs) {
@@ -36,54 +25,55 @@ void AddPairs(const IntervalSet& set,
   }
 }
 
-bool HasChunk(const std::string& bits, size_t chunk) {
-  return (static_cast<uint8_t>(bits[chunk / 8]) >> (chunk % 8) & 1) != 0;
+// Rooms for chunks are made by the range's size.
+absl::Status CheckContents(const v1::Blob& blob, const v1::MemoryRange& range) {
+  RETURN_IF_ERROR(CheckBlob(blob));
+  if (blob.bytes() <= range.bytes()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("a range of ", range.bytes(),
+                                                 " bytes has contents of ",
+                                                 blob.bytes(), " bytes"));
+}
+
+// Whether `next` goes on where `last` ends, here and there.
+bool Continues(const v1::CudaPiece& last, const v1::CudaPiece& next) {
+  return last.range() == next.range() && last.reference() == next.reference() &&
+         last.zero() == next.zero() &&
+         last.offset() + last.bytes() == next.offset() &&
+         (next.zero() ||
+          last.window_offset() + last.bytes() == next.window_offset());
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<UnitImage>> UnitImage::Create(
     const UnitReader& unit, const LoadOptions& options) {
-  auto image = std::unique_ptr<UnitImage>(new UnitImage);
-  RETURN_IF_ERROR(image->ReadRanges(unit, options));
-  image->ChooseReferenceChunks(unit);
-  RETURN_IF_ERROR(image->Allocate());
-  RETURN_IF_ERROR(image->ReadContents(unit));
-  image->FindAddressWords();
+  auto image = std::unique_ptr<UnitImage>(new UnitImage(unit));
+  RETURN_IF_ERROR(image->ReadRanges(options));
+  RETURN_IF_ERROR(image->CutIntoCells());
   return image;
 }
 
-UnitImage::~UnitImage() {
-  if (bytes_ != nullptr) munmap(bytes_, request_.image_bytes());
-  if (fd_ >= 0) close(fd_);
-}
-
-absl::Status UnitImage::ReadRanges(const UnitReader& unit,
-                                   const LoadOptions& options) {
-  uint64_t offset = 0;
-  for (const v1::MemoryRange& stored : unit.manifest().memory()) {
+absl::Status UnitImage::ReadRanges(const LoadOptions& options) {
+  for (const v1::MemoryRange& stored : unit_.manifest().memory()) {
+    if (!stored.symbol().empty()) variables_.push_back(request_.ranges_size());
     v1::CudaUnitRange* range = request_.add_ranges();
     range->set_address(stored.address());
     range->set_bytes(stored.bytes());
     range->set_element_type(stored.element_type());
     range->set_origin(stored.origin());
     range->set_symbol(stored.symbol());
-    range->set_name(RangeName(unit.manifest(), stored));
+    range->set_name(RangeName(unit_.manifest(), stored));
     if (stored.has_tolerance())
       *range->mutable_tolerance() = stored.tolerance();
-    range->set_prologue_offset(offset);
-    offset += PageUp(stored.bytes());
-    range->set_reference_offset(offset);
-    offset += PageUp(stored.bytes());
     if (!stored.has_write_set()) continue;
     ASSIGN_OR_RETURN(
         const IntervalSet writes,
-        LoadIntervals(unit.chunks(), stored.write_set(), stored.bytes()));
+        LoadIntervals(unit_.chunks(), stored.write_set(), stored.bytes()));
     // Where nobody saw what is read first, nothing may be poisoned.
     if (stored.has_read_before_write_set()) {
       ASSIGN_OR_RETURN(
           const IntervalSet read_first,
-          LoadIntervals(unit.chunks(), stored.read_before_write_set(),
+          LoadIntervals(unit_.chunks(), stored.read_before_write_set(),
                         stored.bytes()));
       AddPairs(writes.Subtract(read_first), range->mutable_poisoned());
       range->set_observed(true);
@@ -93,135 +83,181 @@ absl::Status UnitImage::ReadRanges(const UnitReader& unit,
     range->set_has_write_set(true);
     AddPairs(writes, range->mutable_writes());
   }
-  request_.set_image_bytes(std::max(offset, kPageBytes));
-  request_.set_reference_chunk_bytes(kChunkBytes);
+  knows_address_words_ = variables_.empty();
   return absl::OkStatus();
 }
 
-// Of epilogues, only what differs from the prologue is read.
-void UnitImage::ChooseReferenceChunks(const UnitReader& unit) {
-  for (int i = 0; i < request_.ranges_size(); ++i) {
-    const v1::MemoryRange& stored = unit.manifest().memory(i);
-    if (!stored.has_epilogue()) continue;
-    const int chunks = stored.epilogue().chunks_size();
-    std::string bits((static_cast<size_t>(chunks) + 7) / 8, '\0');
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-      const bool same = chunk < stored.prologue().chunks_size() &&
-                        stored.prologue().chunks(chunk).sha256() ==
-                            stored.epilogue().chunks(chunk).sha256();
-      if (!same)
-        bits[static_cast<size_t>(chunk) / 8] |=
-            static_cast<char>(1 << (chunk % 8));
+// --- Cells
+
+absl::Status UnitImage::CutIntoCells() {
+  pieces_.clear();
+  cells_.clear();
+  const auto ranges = static_cast<uint32_t>(request_.ranges_size());
+  for (uint32_t i = 0; i < ranges; ++i) RETURN_IF_ERROR(AddPrologue(i));
+  for (const AdoptedPiece& adopted : adopted_) {
+    for (uint64_t at = 0; at < adopted.bytes.size(); at += kCellBytes) {
+      Piece piece;
+      piece.range = adopted.range;
+      piece.reference = true;
+      piece.offset = adopted.offset + at;
+      piece.bytes = std::min<uint64_t>(kCellBytes, adopted.bytes.size() - at);
+      piece.adopted = adopted.bytes.data() + at;
+      AddPiece(piece);
     }
-    request_.mutable_ranges(i)->set_reference_chunks(bits);
   }
-}
-
-absl::Status UnitImage::Allocate() {
-  fd_ = memfd_create("reprise-unit", MFD_CLOEXEC);
-  if (fd_ < 0) return ErrnoToStatus(errno, "cannot create shared memory");
-  if (ftruncate(fd_, static_cast<off_t>(request_.image_bytes())) != 0) {
-    return ErrnoToStatus(
-        errno, absl::StrFormat("cannot size shared memory to %d bytes",
-                               request_.image_bytes()));
-  }
-  void* bytes = mmap(nullptr, request_.image_bytes(), PROT_READ | PROT_WRITE,
-                     MAP_SHARED, fd_, 0);
-  if (bytes == MAP_FAILED) return ErrnoToStatus(errno, "cannot map the unit");
-  bytes_ = static_cast<char*>(bytes);
+  if (has_adopted_) return absl::OkStatus();
+  for (uint32_t i = 0; i < ranges; ++i) RETURN_IF_ERROR(AddEpilogue(i));
   return absl::OkStatus();
 }
 
-absl::Status UnitImage::ReadContents(const UnitReader& unit) {
-  for (int i = 0; i < request_.ranges_size(); ++i) {
-    const v1::MemoryRange& stored = unit.manifest().memory(i);
-    const v1::CudaUnitRange& range = request_.ranges(i);
-    // Chunks of zeros stay holes in the file.
-    const auto is_stored = [](const v1::Blob& blob, size_t chunk) {
-      return !blob.chunks(static_cast<int>(chunk)).sha256().empty();
-    };
-    RETURN_IF_ERROR(unit.chunks().GetInto(
-        stored.prologue(), bytes_ + range.prologue_offset(),
-        [&](size_t chunk) { return is_stored(stored.prologue(), chunk); }));
-    if (!stored.has_epilogue()) continue;
-    RETURN_IF_ERROR(unit.chunks().GetInto(
-        stored.epilogue(), bytes_ + range.reference_offset(),
-        [&](size_t chunk) {
-          return HasChunk(range.reference_chunks(), chunk) &&
-                 is_stored(stored.epilogue(), chunk);
-        }));
+// Memory is zero where nothing comes.
+absl::Status UnitImage::AddPrologue(uint32_t range) {
+  const v1::MemoryRange& stored =
+      unit_.manifest().memory(static_cast<int>(range));
+  RETURN_IF_ERROR(CheckContents(stored.prologue(), stored));
+  uint64_t offset = 0;
+  for (const v1::Chunk& chunk : stored.prologue().chunks()) {
+    Piece piece;
+    piece.range = range;
+    piece.offset = offset;
+    piece.bytes = chunk.bytes();
+    piece.stored = &chunk;
+    if (!chunk.sha256().empty()) AddPiece(piece);
+    offset += chunk.bytes();
   }
   return absl::OkStatus();
 }
 
-void UnitImage::FindAddressWords() {
-  std::vector<int> variables;
-  for (int i = 0; i < request_.ranges_size(); ++i) {
-    if (!request_.ranges(i).symbol().empty()) variables.push_back(i);
+absl::Status UnitImage::AddEpilogue(uint32_t range) {
+  const v1::MemoryRange& stored =
+      unit_.manifest().memory(static_cast<int>(range));
+  RETURN_IF_ERROR(CheckContents(stored.epilogue(), stored));
+  const auto chunks = static_cast<uint64_t>(stored.epilogue().chunks_size());
+  for (uint64_t i = 0; i < chunks; ++i) {
+    if (!EpilogueDiffers(range, i)) continue;
+    const v1::Chunk& chunk = stored.epilogue().chunks(static_cast<int>(i));
+    Piece piece;
+    piece.range = range;
+    piece.reference = true;
+    piece.offset = i * kChunkBytes;
+    piece.bytes = chunk.bytes();
+    if (!chunk.sha256().empty()) piece.stored = &chunk;
+    AddPiece(piece);
   }
-  if (variables.empty()) return;
-  std::mutex mutex;
-  std::vector<v1::CudaAddressWord> found;
-  for (int i = 0; i < request_.ranges_size(); ++i) {
-    const v1::CudaUnitRange& range = request_.ranges(i);
-    ParallelFor(range.bytes(), [&](uint64_t begin, uint64_t end) {
-      std::vector<v1::CudaAddressWord> here;
-      ScanRange(i, variables, begin, end, &here);
-      const std::lock_guard<std::mutex> lock(mutex);
-      found.insert(found.end(), here.begin(), here.end());
-    });
+  return absl::OkStatus();
+}
+
+bool UnitImage::EpilogueDiffers(uint32_t range, uint64_t chunk) const {
+  const v1::MemoryRange& stored =
+      unit_.manifest().memory(static_cast<int>(range));
+  const auto i = static_cast<int>(chunk);
+  if (i >= stored.epilogue().chunks_size()) return false;
+  return i >= stored.prologue().chunks_size() ||
+         stored.prologue().chunks(i).sha256() !=
+             stored.epilogue().chunks(i).sha256();
+}
+
+void UnitImage::AddPiece(Piece piece) {
+  const uint64_t room = piece.is_zero() ? 0
+                                        : (piece.bytes + kPieceAlignment - 1) /
+                                              kPieceAlignment * kPieceAlignment;
+  if (cells_.empty() || used_ + room > kCellBytes) {
+    cells_.emplace_back(pieces_.size(), pieces_.size());
+    used_ = 0;
   }
-  for (v1::CudaAddressWord& word : found)
+  piece.at = used_;
+  used_ += room;
+  pieces_.push_back(piece);
+  ++cells_.back().second;
+}
+
+absl::Status UnitImage::ReadCell(
+    size_t cell, char* to, std::vector<v1::CudaAddressWord>* words) const {
+  for (size_t i = cells_[cell].first; i < cells_[cell].second; ++i) {
+    const Piece& piece = pieces_[i];
+    char* place = to + piece.at;
+    if (piece.stored != nullptr) {
+      RETURN_IF_ERROR(unit_.chunks().GetChunk(*piece.stored, place));
+    } else if (piece.adopted != nullptr) {
+      std::memcpy(place, piece.adopted, piece.bytes);
+    }
+    if (!knows_address_words_ && !piece.is_zero())
+      ScanPiece(piece, place, words);
+  }
+  return absl::OkStatus();
+}
+
+void UnitImage::AddPieces(size_t cell, uint64_t window_offset,
+                          v1::FillCudaUnitRequest* request) const {
+  for (size_t i = cells_[cell].first; i < cells_[cell].second; ++i) {
+    const Piece& piece = pieces_[i];
+    v1::CudaPiece next;
+    next.set_range(piece.range);
+    next.set_offset(piece.offset);
+    next.set_bytes(piece.bytes);
+    next.set_reference(piece.reference);
+    next.set_zero(piece.is_zero());
+    if (!piece.is_zero()) next.set_window_offset(window_offset + piece.at);
+    if (request->pieces_size() > 0 &&
+        Continues(*request->pieces().rbegin(), next)) {
+      v1::CudaPiece& last = *request->mutable_pieces()->rbegin();
+      last.set_bytes(last.bytes() + next.bytes());
+    } else {
+      *request->add_pieces() = next;
+    }
+  }
+}
+
+bool UnitImage::HoldsReference(size_t cell) const {
+  return pieces_[cells_[cell].second - 1].reference;
+}
+
+absl::Status UnitImage::Adopt(std::vector<AdoptedPiece> pieces) {
+  adopted_ = std::move(pieces);
+  has_adopted_ = true;
+  return CutIntoCells();
+}
+
+// --- Addresses of variables
+
+bool UnitImage::AddAddressWords(std::vector<v1::CudaAddressWord> words) {
+  knows_address_words_ = true;
+  for (v1::CudaAddressWord& word : words)
     *request_.add_address_words() = std::move(word);
+  return !words.empty();
 }
 
-// Words at addresses that are multiples of 8, in the prologue and where the
-// reference has bytes of its own in that too.
-void UnitImage::ScanRange(int i, const std::vector<int>& variables,
-                          uint64_t begin, uint64_t end,
-                          std::vector<v1::CudaAddressWord>* found) const {
-  const v1::CudaUnitRange& range = request_.ranges(i);
-  const uint64_t skew = range.address() % 8;
-  const auto scan = [&](uint64_t from, uint64_t to, bool reference,
-                        bool in_prologue, bool in_reference) {
-    const char* bytes = bytes_ + (reference ? range.reference_offset()
-                                            : range.prologue_offset());
-    for (uint64_t at = from + (8 - (from + skew) % 8) % 8;
-         at + 8 <= range.bytes() && at < to; at += 8) {
-      uint64_t value;
-      std::memcpy(&value, bytes + at, sizeof(value));
-      const int target = VariableAt(variables, value);
-      if (target < 0) continue;
-      v1::CudaAddressWord word;
-      word.set_range(static_cast<uint32_t>(i));
-      word.set_offset(at);
-      word.set_target_range(static_cast<uint32_t>(target));
-      word.set_target_offset(value - request_.ranges(target).address());
-      word.set_in_prologue(in_prologue);
-      word.set_in_reference(in_reference);
-      found->push_back(std::move(word));
-    }
-  };
-  for (uint64_t at = begin; at < end;) {
-    const uint64_t chunk = at / kChunkBytes;
-    const uint64_t next = std::min((chunk + 1) * kChunkBytes, end);
-    const bool stored = chunk / 8 < range.reference_chunks().size() &&
-                        HasChunk(range.reference_chunks(), chunk);
-    scan(at, next, false, true, !stored);
-    if (stored) scan(at, next, true, false, true);
-    at = next;
+// Words at addresses that are multiples of 8.
+void UnitImage::ScanPiece(const Piece& piece, const char* bytes,
+                          std::vector<v1::CudaAddressWord>* words) const {
+  const v1::CudaUnitRange& range =
+      request_.ranges(static_cast<int>(piece.range));
+  // One test throws out nearly every word.
+  const v1::CudaUnitRange& last = request_.ranges(variables_.back());
+  const uint64_t low = request_.ranges(variables_.front()).address();
+  const uint64_t span = last.address() + last.bytes() - low;
+  const uint64_t first = (8 - (range.address() + piece.offset) % 8) % 8;
+  for (uint64_t at = first; at + 8 <= piece.bytes; at += 8) {
+    uint64_t value;
+    std::memcpy(&value, bytes + at, sizeof(value));
+    if (value - low >= span) continue;
+    const int target = VariableAt(value);
+    if (target < 0) continue;
+    const uint64_t offset = piece.offset + at;
+    v1::CudaAddressWord& word = words->emplace_back();
+    word.set_range(piece.range);
+    word.set_offset(offset);
+    word.set_target_range(static_cast<uint32_t>(target));
+    word.set_target_offset(value - request_.ranges(target).address());
+    word.set_in_prologue(!piece.reference);
+    word.set_in_reference(piece.reference ||
+                          !EpilogueDiffers(piece.range, offset / kChunkBytes));
   }
 }
 
 // Which of the variables holds this address; -1: none.
-int UnitImage::VariableAt(const std::vector<int>& variables,
-                          uint64_t address) const {
-  // Ascending; one test throws out nearly every word.
-  const v1::CudaUnitRange& last = request_.ranges(variables.back());
-  if (address < request_.ranges(variables.front()).address() ||
-      address >= last.address() + last.bytes())
-    return -1;
-  for (const int i : variables) {
+int UnitImage::VariableAt(uint64_t address) const {
+  for (const int i : variables_) {
     const v1::CudaUnitRange& variable = request_.ranges(i);
     if (address >= variable.address() &&
         address < variable.address() + variable.bytes())

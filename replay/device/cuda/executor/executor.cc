@@ -1,14 +1,8 @@
 #include "replay/device/cuda/executor/executor.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "replay/base/file_util.h"
 #include "replay/base/status_macros.h"
 #include "replay/device/cuda/executor/access_recorder.h"
 #include "replay/device/cuda/executor/launcher.h"
@@ -40,10 +34,6 @@ std::string RelocatedArguments(const UnitMemory& memory,
 
 }  // namespace
 
-Executor::Image::~Image() {
-  if (bytes != nullptr) munmap(bytes, size);
-}
-
 Executor::~Executor() {
   modules_.clear();
   units_.clear();
@@ -57,6 +47,8 @@ absl::Status Executor::Handle(const v1::CudaExecutorRequest& request,
       return absl::OkStatus();
     case v1::CudaExecutorRequest::kLoadUnit:
       return LoadUnit(request.load_unit());
+    case v1::CudaExecutorRequest::kFillUnit:
+      return FillUnit(request.fill_unit());
     case v1::CudaExecutorRequest::kUnloadUnit:
       return UnloadUnit(request.unload_unit().unit());
     case v1::CudaExecutorRequest::kLoadModule:
@@ -69,8 +61,13 @@ absl::Status Executor::Handle(const v1::CudaExecutorRequest& request,
       return Launch(request.launch(), reply);
     case v1::CudaExecutorRequest::kVerify:
       return Verify(request.verify(), reply->mutable_verdict());
-    case v1::CudaExecutorRequest::kAdoptReference:
-      return AdoptReference(request.adopt_reference().unit());
+    case v1::CudaExecutorRequest::kAdoptReference: {
+      ASSIGN_OR_RETURN(UnitMemory * memory,
+                       Activate(request.adopt_reference().unit()));
+      return memory->AdoptReference(reply->mutable_adopted());
+    }
+    case v1::CudaExecutorRequest::kReadReference:
+      return ReadReference(request.read_reference());
     case v1::CudaExecutorRequest::kMeasure:
       return Measure(request.measure(), reply->mutable_measurement());
     default:
@@ -80,7 +77,7 @@ absl::Status Executor::Handle(const v1::CudaExecutorRequest& request,
 
 absl::Status Executor::DeactivateOthers(uint64_t id) {
   for (auto& [other, unit] : units_) {
-    if (other != id) RETURN_IF_ERROR(unit.memory->Deactivate());
+    if (other != id) RETURN_IF_ERROR(unit->Deactivate());
   }
   return absl::OkStatus();
 }
@@ -90,27 +87,24 @@ absl::StatusOr<UnitMemory*> Executor::Activate(uint64_t id) {
   if (unit == units_.end())
     return absl::NotFoundError(absl::StrCat("unit ", id, " is not loaded"));
   RETURN_IF_ERROR(DeactivateOthers(id));
-  RETURN_IF_ERROR(unit->second.memory->Activate());
-  return unit->second.memory.get();
+  RETURN_IF_ERROR(unit->second->Activate());
+  return unit->second.get();
 }
 
 absl::Status Executor::LoadUnit(const v1::LoadCudaUnitRequest& request) {
-  ASSIGN_OR_RETURN(const int fd, receive_image_());
-  Unit unit;
-  unit.image = std::make_unique<Image>();
-  void* bytes = mmap(nullptr, request.image_bytes(), PROT_READ | PROT_WRITE,
-                     MAP_SHARED, fd, 0);
-  const int error = errno;
-  auto close_fd = absl::MakeCleanup([fd] { close(fd); });
-  if (bytes == MAP_FAILED)
-    return ErrnoToStatus(error, "cannot map the unit's image");
-  unit.image->bytes = static_cast<char*>(bytes);
-  unit.image->size = request.image_bytes();
   RETURN_IF_ERROR(DeactivateOthers(request.unit()));
-  ASSIGN_OR_RETURN(unit.memory,
-                   UnitMemory::Create(*gpu_, request, unit.image->bytes, fd));
-  units_[request.unit()] = std::move(unit);
+  ASSIGN_OR_RETURN(units_[request.unit()], UnitMemory::Create(*gpu_, request));
   return absl::OkStatus();
+}
+
+absl::Status Executor::FillUnit(const v1::FillCudaUnitRequest& request) {
+  const auto unit = units_.find(request.unit());
+  if (unit == units_.end()) {
+    return absl::NotFoundError(
+        absl::StrCat("unit ", request.unit(), " is not loaded"));
+  }
+  RETURN_IF_ERROR(window_.Open(*gpu_, request.pieces()));
+  return unit->second->Fill(request, window_.bytes());
 }
 
 absl::Status Executor::UnloadUnit(uint64_t id) {
@@ -129,7 +123,7 @@ absl::Status Executor::UnloadModule(uint64_t id) {
   const auto module = modules_.find(id);
   if (module == modules_.end()) return absl::OkStatus();
   const auto unit = units_.find(module->second->unit());
-  if (unit != units_.end()) unit->second.memory->Unbind(*module->second);
+  if (unit != units_.end()) unit->second->Unbind(*module->second);
   modules_.erase(module);
   return absl::OkStatus();
 }
@@ -199,9 +193,11 @@ absl::Status Executor::Verify(const v1::VerifyCudaRequest& request,
   return absl::OkStatus();
 }
 
-absl::Status Executor::AdoptReference(uint64_t id) {
-  ASSIGN_OR_RETURN(UnitMemory * memory, Activate(id));
-  return memory->AdoptReference(units_[id].image->bytes);
+absl::Status Executor::ReadReference(
+    const v1::ReadCudaReferenceRequest& request) {
+  ASSIGN_OR_RETURN(UnitMemory * memory, Activate(request.unit()));
+  RETURN_IF_ERROR(window_.Open(*gpu_, request.pieces()));
+  return memory->ReadReference(request, window_.bytes());
 }
 
 absl::Status Executor::Measure(const v1::MeasureCudaRequest& request,

@@ -7,7 +7,6 @@
 #define REPRISE_REPLAY_DEVICE_CUDA_EXECUTOR_EXECUTOR_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,6 +16,7 @@
 #include "replay/device/cuda/executor/gpu.h"
 #include "replay/device/cuda/executor/module.h"
 #include "replay/device/cuda/executor/output_capture.h"
+#include "replay/device/cuda/executor/registered_window.h"
 #include "replay/device/cuda/executor/unit_memory.h"
 #include "replay/device/cuda/executor/watchdog.h"
 #include "reprise/v1/cuda_executor.pb.h"
@@ -25,12 +25,11 @@ namespace reprise::cuda {
 
 class Executor {
  public:
-  // `receive_image` gives the descriptor that was sent before a LoadUnit.
   Executor(std::unique_ptr<Gpu> gpu, std::unique_ptr<OutputCapture> output,
-           std::function<absl::StatusOr<int>()> receive_image)
+           std::unique_ptr<TransferWindow> window)
       : gpu_(std::move(gpu)),
         output_(std::move(output)),
-        receive_image_(std::move(receive_image)) {}
+        window_(std::move(window)) {}
   ~Executor();
 
   absl::Status Handle(const v1::CudaExecutorRequest& request,
@@ -40,18 +39,8 @@ class Executor {
   bool ContextIsLost() { return !gpu_->Synchronize().ok(); }
 
  private:
-  // A unit's image file, mapped.
-  struct Image {
-    ~Image();
-    char* bytes = nullptr;
-    uint64_t size = 0;
-  };
-  struct Unit {
-    std::unique_ptr<Image> image;
-    std::unique_ptr<UnitMemory> memory;
-  };
-
   absl::Status LoadUnit(const v1::LoadCudaUnitRequest& request);
+  absl::Status FillUnit(const v1::FillCudaUnitRequest& request);
   absl::Status UnloadUnit(uint64_t id);
   absl::Status LoadModule(const v1::LoadCudaModuleRequest& request);
   absl::Status UnloadModule(uint64_t id);
@@ -62,7 +51,7 @@ class Executor {
                          UnitMemory& memory, v1::CudaExecutorReply* reply);
   absl::Status Verify(const v1::VerifyCudaRequest& request,
                       v1::CudaVerdict* verdict);
-  absl::Status AdoptReference(uint64_t id);
+  absl::Status ReadReference(const v1::ReadCudaReferenceRequest& request);
   absl::Status Measure(const v1::MeasureCudaRequest& request,
                        v1::CudaMeasurement* measurement);
   // Makes the unit the active one.
@@ -71,9 +60,9 @@ class Executor {
 
   std::unique_ptr<Gpu> gpu_;
   std::unique_ptr<OutputCapture> output_;
-  std::function<absl::StatusOr<int>()> receive_image_;
+  RegisteredWindow window_;
   Watchdog watchdog_;
-  std::map<uint64_t, Unit> units_;
+  std::map<uint64_t, std::unique_ptr<UnitMemory>> units_;
   std::map<uint64_t, std::unique_ptr<Module>> modules_;
 };
 

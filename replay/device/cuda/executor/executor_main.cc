@@ -2,23 +2,21 @@
 // one request at a time until its parent goes or the context is lost.
 #include <poll.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <thread>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "replay/base/file_util.h"
 #include "replay/base/status_macros.h"
 #include "replay/device/cpu/executor/channel.h"
 #include "replay/device/cuda/executor/executor.h"
 #include "replay/device/cuda/executor_client.h"
+#include "replay/device/cuda/transfer_window.h"
 
 namespace reprise {
 namespace cuda {
@@ -27,7 +25,7 @@ namespace {
 struct Flags {
   std::string endpoint;
   int device = -1;
-  int image_fd = -1;
+  int window_fd = -1;
   int life_fd = -1;
   int count = 0;
 };
@@ -39,11 +37,11 @@ absl::StatusOr<Flags> ParseFlags(int argc, char** argv) {
     const std::pair<std::string, std::string> parts =
         absl::StrSplit(argument, absl::MaxSplits('=', 1));
     const auto& [name, value] = parts;
-    int* number = name == "--device"     ? &flags.device
-                  : name == "--image-fd" ? &flags.image_fd
-                  : name == "--life-fd"  ? &flags.life_fd
-                  : name == "--count"    ? &flags.count
-                                         : nullptr;
+    int* number = name == "--device"      ? &flags.device
+                  : name == "--window-fd" ? &flags.window_fd
+                  : name == "--life-fd"   ? &flags.life_fd
+                  : name == "--count"     ? &flags.count
+                                          : nullptr;
     if (name == "--endpoint") {
       flags.endpoint = value;
     } else if (number == nullptr || !absl::SimpleAtoi(value, number)) {
@@ -52,7 +50,7 @@ absl::StatusOr<Flags> ParseFlags(int argc, char** argv) {
     }
   }
   const bool serves = !flags.endpoint.empty() && flags.device >= 0 &&
-                      flags.image_fd >= 0 && flags.life_fd >= 0;
+                      flags.window_fd >= 0 && flags.life_fd >= 0;
   if (!serves && flags.count == 0) {
     return absl::InvalidArgumentError(
         "an executor is started by its parent, not by hand");
@@ -70,41 +68,19 @@ void FollowParent(int life_fd) {
   }).detach();
 }
 
-// The descriptor that comes with the next byte.
-absl::StatusOr<int> ReceiveDescriptor(int socket) {
-  char byte;
-  iovec vector = {&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  msghdr message = {};
-  message.msg_iov = &vector;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  ssize_t got;
-  do {
-    got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
-  const cmsghdr* header = got == 1 ? CMSG_FIRSTHDR(&message) : nullptr;
-  if (header == nullptr || header->cmsg_type != SCM_RIGHTS)
-    return absl::InternalError("no image came with the unit");
-  int fd;
-  std::memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-  return fd;
-}
-
 absl::Status Serve(const Flags& flags) {
   FollowParent(flags.life_fd);
   // A Ctrl-C in the terminal is the parent's to handle.
   signal(SIGINT, SIG_IGN);
   ASSIGN_OR_RETURN(auto channel, cpu::Channel::Connect(flags.endpoint));
   ASSIGN_OR_RETURN(auto output, OutputCapture::Begin());
+  ASSIGN_OR_RETURN(auto window, TransferWindow::Open(flags.window_fd));
   std::unique_ptr<Executor> executor;
   auto gpu = Gpu::Create(flags.device);
   const absl::Status no_gpu = gpu.status();
   if (no_gpu.ok()) {
-    executor = std::make_unique<Executor>(
-        *std::move(gpu), std::move(output),
-        [&flags] { return ReceiveDescriptor(flags.image_fd); });
+    executor = std::make_unique<Executor>(*std::move(gpu), std::move(output),
+                                          std::move(window));
   }
   while (true) {
     v1::CudaExecutorRequest request;

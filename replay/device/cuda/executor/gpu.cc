@@ -1,10 +1,8 @@
 #include "replay/device/cuda/executor/gpu.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "replay/base/parallel_for.h"
 #include "replay/base/status_macros.h"
 
 namespace reprise::cuda {
@@ -14,9 +12,6 @@ namespace {
 constexpr uint64_t kBlocksPerMultiprocessor = 8;
 // More than the host takes to record an event and submit a launch.
 constexpr uint64_t kDelayNs = 30000;
-constexpr uint64_t kStagingBytes = 32 << 20;
-// Less is not worth a pinned buffer.
-constexpr uint64_t kWorthStaging = 4 << 20;
 
 }  // namespace
 
@@ -111,38 +106,6 @@ absl::Status Gpu::LoadSupportKernels() {
 absl::Status Gpu::Upload(uint64_t to, const void* from, uint64_t bytes) {
   if (bytes == 0) return absl::OkStatus();
   CUDA_RETURN_IF_ERROR(*driver_, MemcpyHtoDAsync, (to, from, bytes, stream_));
-  return absl::OkStatus();
-}
-
-absl::Status Gpu::MakeStaging() {
-  for (Staging& staging : staging_) {
-    if (staging.bytes != nullptr) continue;
-    void* bytes = nullptr;
-    CUDA_RETURN_IF_ERROR(*driver_, EventCreate,
-                         (&staging.free, CU_EVENT_DISABLE_TIMING));
-    CUDA_RETURN_IF_ERROR(*driver_, MemHostAlloc, (&bytes, kStagingBytes, 0));
-    staging.bytes = static_cast<char*>(bytes);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Gpu::UploadMany(uint64_t to, const char* from, uint64_t bytes) {
-  if (bytes < kWorthStaging) {
-    RETURN_IF_ERROR(Upload(to, from, bytes));
-    return Synchronize();
-  }
-  RETURN_IF_ERROR(MakeStaging());
-  int turn = 0;
-  for (uint64_t at = 0; at < bytes; at += kStagingBytes, turn ^= 1) {
-    const uint64_t piece = std::min(kStagingBytes, bytes - at);
-    Staging& staging = staging_[turn];
-    CUDA_RETURN_IF_ERROR(*driver_, EventSynchronize, (staging.free));
-    ParallelFor(piece, [&](uint64_t begin, uint64_t end) {
-      std::memcpy(staging.bytes + begin, from + at + begin, end - begin);
-    });
-    RETURN_IF_ERROR(Upload(to + at, staging.bytes, piece));
-    CUDA_RETURN_IF_ERROR(*driver_, EventRecord, (staging.free, stream_));
-  }
   return absl::OkStatus();
 }
 

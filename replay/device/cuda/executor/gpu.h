@@ -35,9 +35,6 @@ class Gpu {
   CUstream stream() const { return stream_; }
 
   absl::Status Upload(uint64_t to, const void* from, uint64_t bytes);
-  // The same for much of pageable memory, by several threads through pinned
-  // buffers. `from` is free again when it returns.
-  absl::Status UploadMany(uint64_t to, const char* from, uint64_t bytes);
   // Waits for the bytes.
   absl::Status Download(void* to, uint64_t from, uint64_t bytes);
   absl::Status Copy(uint64_t to, uint64_t from, uint64_t bytes);
@@ -83,13 +80,6 @@ class Gpu {
   CUfunction copy_ = nullptr, poison_ = nullptr, compare_ = nullptr,
              store_words_ = nullptr, plane_bits_ = nullptr, delay_ = nullptr;
   uint64_t flush_ = 0, flush_bytes_ = 0;
-  // Of UploadMany, made when first needed.
-  struct Staging {
-    char* bytes = nullptr;
-    CUevent free = nullptr;  // recorded behind the copy out of it
-  };
-  Staging staging_[2];
-  absl::Status MakeStaging();
 };
 
 }  // namespace reprise::cuda

@@ -1,8 +1,6 @@
 // Contents: loading them, mapping them, making them ready for a launch.
 #include "replay/device/cuda/executor/unit_memory.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
@@ -13,24 +11,18 @@ namespace {
 
 constexpr uint8_t kCanary = 0xc5;
 
-bool HasChunk(const std::string& bits, uint64_t chunk) {
-  return chunk / 8 < bits.size() &&
-         (static_cast<uint8_t>(bits[chunk / 8]) >> (chunk % 8) & 1) != 0;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<UnitMemory>> UnitMemory::Create(
-    Gpu& gpu, const v1::LoadCudaUnitRequest& request, const char* image,
-    int fd) {
+    Gpu& gpu, const v1::LoadCudaUnitRequest& request) {
   auto memory = std::unique_ptr<UnitMemory>(new UnitMemory(gpu));
   RETURN_IF_ERROR(memory->ReadRequest(request));
   memory->LayOutSegments();
   memory->LayOutShadows();
   RETURN_IF_ERROR(memory->Allocate());
   RETURN_IF_ERROR(memory->BuildTables());
-  RETURN_IF_ERROR(
-      memory->FillFromImage(image, fd, request.reference_chunk_bytes()));
+  RETURN_IF_ERROR(memory->MapSegments(/*all_writable=*/true));
+  RETURN_IF_ERROR(memory->ClearContents());
   return memory;
 }
 
@@ -38,62 +30,83 @@ UnitMemory::~UnitMemory() { UnmapSegments().IgnoreError(); }
 
 // --- Contents
 
-// Holes of the file are zeros, and read no memory.
-absl::Status UnitMemory::UploadPiece(uint64_t to, const char* image, int fd,
-                                     uint64_t offset, uint64_t bytes) {
-  const uint64_t end = offset + bytes;
-  for (uint64_t at = offset; at < end;) {
-    const off_t found = lseek(fd, static_cast<off_t>(at), SEEK_DATA);
-    const uint64_t data =
-        found < 0 ? end : std::min(end, static_cast<uint64_t>(found));
-    RETURN_IF_ERROR(gpu_.Fill(to + (at - offset), 0, data - at));
-    if (data == end) break;
-    const off_t hole = lseek(fd, static_cast<off_t>(data), SEEK_HOLE);
-    at = hole < 0 ? end : std::min(end, static_cast<uint64_t>(hole));
-    RETURN_IF_ERROR(
-        gpu_.UploadMany(to + (data - offset), image + data, at - data));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status UnitMemory::UploadReference(size_t range, const char* image,
-                                         int fd, uint64_t chunk_bytes) {
-  const v1::CudaUnitRange& info = ranges_[range];
-  IntervalSet present;
-  for (uint64_t at = 0; at < info.bytes(); at += chunk_bytes) {
-    if (HasChunk(info.reference_chunks(), at / chunk_bytes))
-      present.Add(at, std::min(at + chunk_bytes, info.bytes()));
-  }
-  const IntervalSet pieces = present.Intersect(states_[range].spans);
-  for (const Interval& piece : pieces.intervals()) {
-    RETURN_IF_ERROR(UploadPiece(
-        reference() + ShadowOf(range, piece.begin), image, fd,
-        info.reference_offset() + piece.begin, piece.end - piece.begin));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status UnitMemory::FillFromImage(const char* image, int fd,
-                                       uint64_t chunk_bytes) {
-  RETURN_IF_ERROR(MapSegments(/*all_writable=*/true));
+absl::Status UnitMemory::ClearContents() {
   for (const Segment& segment : segments_)
     RETURN_IF_ERROR(gpu_.Fill(segment.address, kCanary, segment.bytes));
   for (size_t i = 0; i < ranges_.size(); ++i) {
-    const uint64_t to = states_[i].is_variable ? golden() + states_[i].shadow
+    const uint64_t at = states_[i].is_variable ? golden() + states_[i].shadow
                                                : ranges_[i].address();
-    RETURN_IF_ERROR(UploadPiece(to, image, fd, ranges_[i].prologue_offset(),
-                                ranges_[i].bytes()));
+    RETURN_IF_ERROR(gpu_.Fill(at, 0, ranges_[i].bytes()));
   }
+  return absl::OkStatus();
+}
+
+absl::Status UnitMemory::Fill(const v1::FillCudaUnitRequest& request,
+                              const char* window) {
+  for (const v1::CudaPiece& piece : request.pieces())
+    RETURN_IF_ERROR(FillPiece(piece, window));
+  return request.last() ? FinishContents() : gpu_.Synchronize();
+}
+
+absl::Status UnitMemory::CheckPiece(const v1::CudaPiece& piece) const {
+  if (piece.range() < ranges_.size() &&
+      piece.offset() <= ranges_[piece.range()].bytes() &&
+      piece.bytes() <= ranges_[piece.range()].bytes() - piece.offset())
+    return absl::OkStatus();
+  return absl::InvalidArgumentError("a piece of a unit lies in no range");
+}
+
+absl::Status UnitMemory::FillPiece(const v1::CudaPiece& piece,
+                                   const char* window) {
+  RETURN_IF_ERROR(CheckPiece(piece));
+  const size_t range = piece.range();
+  const Interval all = {piece.offset(), piece.offset() + piece.bytes()};
+  if (!piece.reference()) {
+    const uint64_t begin = states_[range].is_variable
+                               ? golden() + states_[range].shadow
+                               : ranges_[range].address();
+    return UploadPiece(begin + all.begin, piece, all, window);
+  }
+  RETURN_IF_ERROR(CopyPrologue());
+  IntervalSet here;
+  here.Add(all.begin, all.end);
+  const IntervalSet parts = here.Intersect(states_[range].spans);
+  for (const Interval& part : parts.intervals()) {
+    RETURN_IF_ERROR(UploadPiece(reference() + ShadowOf(range, part.begin),
+                                piece, part, window));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status UnitMemory::UploadPiece(uint64_t to, const v1::CudaPiece& piece,
+                                     const Interval& part, const char* window) {
+  const uint64_t bytes = part.end - part.begin;
+  if (piece.zero()) return gpu_.Fill(to, 0, bytes);
+  return gpu_.Upload(
+      to, window + piece.window_offset() + (part.begin - piece.offset()),
+      bytes);
+}
+
+// The reference is the prologue where nothing else comes.
+absl::Status UnitMemory::CopyPrologue() {
+  if (has_prologue_) return absl::OkStatus();
+  has_prologue_ = true;
   for (const Segment& segment : segments_) {
     if (!segment.writable) continue;
     RETURN_IF_ERROR(
         gpu_.Copy(golden() + segment.shadow, segment.address, segment.bytes));
   }
-  RETURN_IF_ERROR(gpu_.Copy(reference(), golden(), shadow_bytes_));
-  for (size_t i = 0; i < ranges_.size(); ++i)
-    RETURN_IF_ERROR(UploadReference(i, image, fd, chunk_bytes));
+  return gpu_.Copy(reference(), golden(), shadow_bytes_);
+}
+
+absl::Status UnitMemory::FinishContents() {
+  RETURN_IF_ERROR(CopyPrologue());
   RETURN_IF_ERROR(gpu_.Synchronize());
-  RETURN_IF_ERROR(UnmapSegments());
+  for (Segment& segment : segments_) {
+    if (segment.writable) continue;
+    segment.mapped = false;
+    RETURN_IF_ERROR(Unmap(gpu_, segment.address, segment.bytes));
+  }
   RETURN_IF_ERROR(MapSegments(/*all_writable=*/false));
   may_be_dirty_ = false;
   active_ = true;
@@ -102,6 +115,7 @@ absl::Status UnitMemory::FillFromImage(const char* image, int fd,
 
 absl::Status UnitMemory::MapSegments(bool all_writable) {
   for (Segment& segment : segments_) {
+    if (segment.mapped) continue;
     RETURN_IF_ERROR(Map(gpu_, segment.address, *segment.memory,
                         segment.writable || all_writable));
     segment.mapped = true;

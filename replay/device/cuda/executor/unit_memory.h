@@ -42,16 +42,18 @@ namespace reprise::cuda {
 
 class UnitMemory {
  public:
-  // `image` is the image file and `fd` what it is mapped from, needed during
-  // the call only. Active afterwards; no other unit may be active.
-  // RESOURCE_EXHAUSTED, ALREADY_EXISTS, FAILED_PRECONDITION as Map and
-  // ReserveAt say.
+  // Without contents: Fill brings those, and nothing else may be asked for
+  // before. No other unit may be active from here to the last Fill, which makes
+  // this one active. RESOURCE_EXHAUSTED, ALREADY_EXISTS, FAILED_PRECONDITION as
+  // Map and ReserveAt say.
   static absl::StatusOr<std::unique_ptr<UnitMemory>> Create(
-      Gpu& gpu, const v1::LoadCudaUnitRequest& request, const char* image,
-      int fd);
+      Gpu& gpu, const v1::LoadCudaUnitRequest& request);
   ~UnitMemory();
   UnitMemory(const UnitMemory&) = delete;
   UnitMemory& operator=(const UnitMemory&) = delete;
+
+  // Needs `window` during the call only.
+  absl::Status Fill(const v1::FillCudaUnitRequest& request, const char* window);
 
   absl::Status Activate();
   absl::Status Deactivate();
@@ -73,9 +75,11 @@ class UnitMemory {
 
   absl::StatusOr<v1::CudaVerdict> Verify(const v1::Tolerance& tolerance);
 
-  // Also writes the new reference to the image, for ranges of which at least
-  // one byte can be written.
-  absl::Status AdoptReference(char* image);
+  // Adds what of the ranges can differ from the prologue.
+  absl::Status AdoptReference(
+      google::protobuf::RepeatedPtrField<v1::CudaPiece>* adopted);
+  absl::Status ReadReference(const v1::ReadCudaReferenceRequest& request,
+                             char* window);
 
   const std::vector<v1::CudaUnitRange>& ranges() const { return ranges_; }
   // Where a range is now; nothing for a variable that no bound module has.
@@ -130,11 +134,13 @@ class UnitMemory {
   void AddRangeTiles(size_t range);
   void AddChecks();
   void AddRangeCheck(size_t range, const Interval& span);
-  absl::Status FillFromImage(const char* image, int fd, uint64_t chunk_bytes);
-  absl::Status UploadPiece(uint64_t to, const char* image, int fd,
-                           uint64_t offset, uint64_t bytes);
-  absl::Status UploadReference(size_t range, const char* image, int fd,
-                               uint64_t chunk_bytes);
+  absl::Status FillPiece(const v1::CudaPiece& piece, const char* window);
+  absl::Status CheckPiece(const v1::CudaPiece& piece) const;
+  absl::Status UploadPiece(uint64_t to, const v1::CudaPiece& piece,
+                           const Interval& part, const char* window);
+  absl::Status ClearContents();
+  absl::Status CopyPrologue();
+  absl::Status FinishContents();
   absl::Status MapSegments(bool all_writable);
   absl::Status UnmapSegments();
   const Segment* SegmentAt(uint64_t address) const;
@@ -161,6 +167,7 @@ class UnitMemory {
   std::vector<v1::CudaUnitRange> ranges_;
   std::vector<v1::CudaAddressWord> words_;
   bool all_writable_ = false;
+  bool has_prologue_ = false;  // and golden copies of it
   std::vector<RangeState> states_;
   std::vector<Segment> segments_;  // by address
   std::vector<Reservation> reservations_;

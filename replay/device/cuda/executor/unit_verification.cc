@@ -134,7 +134,8 @@ absl::StatusOr<v1::CudaVerdict> UnitMemory::Verify(
   return verdict;
 }
 
-absl::Status UnitMemory::AdoptReference(char* image) {
+absl::Status UnitMemory::AdoptReference(
+    google::protobuf::RepeatedPtrField<v1::CudaPiece>* adopted) {
   RETURN_IF_ERROR(Show());
   for (const Segment& segment : segments_) {
     if (!segment.writable) continue;
@@ -148,12 +149,25 @@ absl::Status UnitMemory::AdoptReference(char* image) {
                                 state.variable->address, ranges_[i].bytes()));
     }
     for (const Interval& span : state.spans.intervals()) {
-      RETURN_IF_ERROR(gpu_.Download(
-          image + ranges_[i].reference_offset() + span.begin,
-          reference() + ShadowOf(i, span.begin), span.end - span.begin));
+      v1::CudaPiece* piece = adopted->Add();
+      piece->set_range(static_cast<uint32_t>(i));
+      piece->set_offset(span.begin);
+      piece->set_bytes(span.end - span.begin);
     }
   }
   return gpu_.Synchronize();
+}
+
+absl::Status UnitMemory::ReadReference(
+    const v1::ReadCudaReferenceRequest& request, char* window) {
+  RETURN_IF_ERROR(Show());
+  for (const v1::CudaPiece& piece : request.pieces()) {
+    RETURN_IF_ERROR(CheckPiece(piece));
+    RETURN_IF_ERROR(gpu_.Download(
+        window + piece.window_offset(),
+        reference() + ShadowOf(piece.range(), piece.offset()), piece.bytes()));
+  }
+  return absl::OkStatus();
 }
 
 UnitMemory::Work UnitMemory::work() const {

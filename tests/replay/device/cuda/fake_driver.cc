@@ -12,7 +12,9 @@
 // REPRISE_FAKE_CUDA_BYTES limits what MemCreate gives;
 // REPRISE_FAKE_CUDA_DEVICES is the number of devices (1);
 // REPRISE_FAKE_CUDA_TAKEN names a file with a byte for each process, from now
-// on, that has something of its own where units were recorded.
+// on, that has something of its own where units were recorded; with
+// REPRISE_FAKE_CUDA_NO_PINNING=1 no memory is registered; at upload number
+// REPRISE_FAKE_CUDA_DIE_AT_UPLOAD the process is killed.
 #include <cuda.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -82,6 +84,8 @@ namespace {
 
 CUresult sticky = CUDA_SUCCESS;
 uint64_t created_bytes = 0;
+uint64_t uploads = 0;
+std::map<char*, size_t> registered;
 double last_ns = 0;
 std::map<CUmemGenericAllocationHandle, size_t> handles;
 sigjmp_buf after_fault;
@@ -352,16 +356,23 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
   std::free(reinterpret_cast<void*>(address));
   return CUDA_SUCCESS;
 }
-EXPORT CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
-  *memory = std::malloc(bytes);
-  return CUDA_SUCCESS;
-}
-EXPORT CUresult cuMemFreeHost(void* memory) {
-  std::free(memory);
+EXPORT CUresult cuMemHostRegister_v2(void* memory, size_t bytes, unsigned) {
+  if (Environment("REPRISE_FAKE_CUDA_NO_PINNING", 0) != 0)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  registered[static_cast<char*>(memory)] = bytes;
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from,
                                      size_t bytes, CUstream) {
+  if (++uploads == Environment("REPRISE_FAKE_CUDA_DIE_AT_UPLOAD", 0))
+    raise(SIGKILL);
+  // Within one registration or none.
+  const auto* begin = static_cast<const char*>(from);
+  for (const auto& [memory, size] : registered) {
+    const bool touches = begin < memory + size && begin + bytes > memory;
+    if (touches && (begin < memory || begin + bytes > memory + size))
+      return CUDA_ERROR_INVALID_VALUE;
+  }
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   return sticky;
 }
@@ -463,7 +474,6 @@ EXPORT CUresult cuEventCreate(CUevent* event, unsigned) {
   *event = nullptr;
   return CUDA_SUCCESS;
 }
-EXPORT CUresult cuEventSynchronize(CUevent) { return sticky; }
 EXPORT CUresult cuEventRecord(CUevent, CUstream) { return sticky; }
 EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent, CUevent) {
   *milliseconds = static_cast<float>(last_ns / 1e6);
