@@ -17,9 +17,10 @@ namespace reprise::driver {
 
 template <Hook kHook>
 CUresult CUDAAPI Init(unsigned int flags) {
-  const CUresult result = CallReal<kHook>(flags);
-  if (result == CUDA_SUCCESS) Active();  // connects
-  return result;
+  // Connects while the process has one thread: with more, the kernel takes 10
+  // ms to make room for the socket's high number.
+  Active();
+  return CallReal<kHook>(flags);
 }
 
 inline void ForgetEverythingOf(CUcontext context) {
