@@ -48,6 +48,13 @@ CUresult Disable(const ExecutableGraph& graph, const GraphLevel& level,
   return result;
 }
 
+// Records an event after a node, if there is one.
+CUresult AddEvent(CUgraph graph, CUevent event, CUgraphNode* last) {
+  const CUgraphNode before = *last;
+  return CUDA_CALL(cuGraphAddEventRecordNode, last, graph, &before,
+                   size_t{before != nullptr}, event);
+}
+
 }  // namespace
 
 CUresult MakePart(const ExecutableGraph& graph, const GraphLevel& level,
@@ -71,7 +78,7 @@ CUresult MakePart(const ExecutableGraph& graph, const GraphLevel& level,
 }
 
 CUresult MakeKernelPart(const ExecutableGraph& graph, const GraphNode& node,
-                        CUgraphExec* part) {
+                        CUevent begin, CUevent end, CUgraphExec* part) {
   *part = nullptr;
   CUDA_KERNEL_NODE_PARAMS_v2 parameters{};
   CUresult result =
@@ -79,12 +86,17 @@ CUresult MakeKernelPart(const ExecutableGraph& graph, const GraphNode& node,
   CUgraph alone = nullptr;
   if (result == CUDA_SUCCESS) result = CUDA_CALL(cuGraphCreate, &alone, 0u);
   if (result != CUDA_SUCCESS) return result;
-  CUgraphNode copy = nullptr;
-  result = CUDA_CALL(cuGraphAddKernelNode_v2, &copy, alone,
-                     static_cast<const CUgraphNode*>(nullptr), size_t{0},
-                     &parameters);
+  CUgraphNode last = nullptr;
+  if (begin != nullptr) result = AddEvent(alone, begin, &last);
+  if (result == CUDA_SUCCESS) {
+    const CUgraphNode before = last;
+    result = CUDA_CALL(cuGraphAddKernelNode_v2, &last, alone, &before,
+                       size_t{before != nullptr}, &parameters);
+  }
   if (result == CUDA_SUCCESS)
-    result = CUDA_CALL(cuGraphKernelNodeCopyAttributes, copy, node.node);
+    result = CUDA_CALL(cuGraphKernelNodeCopyAttributes, last, node.node);
+  if (result == CUDA_SUCCESS && end != nullptr)
+    result = AddEvent(alone, end, &last);
   if (result == CUDA_SUCCESS) result = Instantiate(graph, alone, part);
   CUDA_CALL(cuGraphDestroy, alone);
   return result;

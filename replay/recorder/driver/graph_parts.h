@@ -17,9 +17,9 @@ CUresult MakePart(const ExecutableGraph& graph, const GraphLevel& level,
                   const unsigned char* choice, unsigned char chosen,
                   CUgraphExec* part);
 
-// One kernel node.
+// One kernel node, between two events where they are given.
 CUresult MakeKernelPart(const ExecutableGraph& graph, const GraphNode& node,
-                        CUgraphExec* part);
+                        CUevent begin, CUevent end, CUgraphExec* part);
 
 // The launch that a kernel node is, but for its stream, and the context that it
 // runs in (null: the launching stream's). False: the driver does not tell.

@@ -46,7 +46,8 @@ struct FakeExec {
 };
 
 std::set<FakeGraph*> g_graphs;
-std::set<FakeExec*> g_execs;
+// Their work may outlive their handles.
+std::map<FakeExec*, std::shared_ptr<FakeExec>> g_execs;
 
 FakeGraph* AsGraph(CUgraph graph) {
   return reinterpret_cast<FakeGraph*>(graph);
@@ -237,9 +238,10 @@ void Capture::AddGraph(CUgraphExec exec) {
   AsNode(last_)->child = Clone(*AsExec(exec)->graph);
 }
 
-CUresult RunExec(CUgraphExec exec, CUstream stream) {
-  if (g_execs.count(AsExec(exec)) == 0) return CUDA_ERROR_INVALID_VALUE;
-  return Run(*AsExec(exec), *AsExec(exec)->graph, stream);
+std::function<void()> WorkOf(CUgraphExec exec, CUstream stream) {
+  const auto it = g_execs.find(AsExec(exec));
+  if (it == g_execs.end()) return nullptr;
+  return [kept = it->second, stream] { Run(*kept, *kept->graph, stream); };
 }
 
 }  // namespace fake
@@ -412,6 +414,14 @@ EXPORT CUresult cuGraphAddHostNode(CUgraphNode* node, CUgraph graph,
   *node = Handle(added);
   return CUDA_SUCCESS;
 }
+EXPORT CUresult cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph,
+                                          const CUgraphNode* dependencies,
+                                          size_t count, CUevent) {
+  const Lock lock(fake::Mutex());
+  *node =
+      Handle(Add(graph, CU_GRAPH_NODE_TYPE_EVENT_RECORD, dependencies, count));
+  return CUDA_SUCCESS;
+}
 EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph,
                                          const CUgraphNode* dependencies,
                                          size_t count, CUgraph child) {
@@ -432,12 +442,12 @@ EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph,
                                             unsigned long long flags) {
   const Lock lock(fake::Mutex());
   fake::Count("cuGraphInstantiateWithFlags");
-  auto* fresh = new FakeExec;
+  auto fresh = std::make_shared<FakeExec>();
   fresh->graph = Clone(*AsGraph(graph));
   fresh->flags = flags;
-  Pair(*fresh->graph, fresh);
-  g_execs.insert(fresh);
-  *exec = reinterpret_cast<CUgraphExec>(fresh);
+  Pair(*fresh->graph, fresh.get());
+  *exec = reinterpret_cast<CUgraphExec>(fresh.get());
+  g_execs[fresh.get()] = fresh;
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphInstantiateWithParams(
@@ -446,9 +456,8 @@ EXPORT CUresult cuGraphInstantiateWithParams(
 }
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec) {
   const Lock lock(fake::Mutex());
-  if (g_execs.erase(AsExec(exec)) == 0) return CUDA_ERROR_INVALID_VALUE;
-  delete AsExec(exec);
-  return CUDA_SUCCESS;
+  return g_execs.erase(AsExec(exec)) > 0 ? CUDA_SUCCESS
+                                         : CUDA_ERROR_INVALID_VALUE;
 }
 EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph,
                                      CUgraphExecUpdateResultInfo* result) {

@@ -7,6 +7,7 @@
 #include <cuda.h>
 
 #include <cstddef>
+#include <functional>
 #include <mutex>
 #include <vector>
 
@@ -21,8 +22,8 @@ std::vector<size_t> ParameterOffsets(CUfunction function);
 CUresult RunKernel(CUfunction function, unsigned blocks, unsigned threads,
                    CUstream stream, void** parameters);
 
-// Runs an executable graph in a stream.
-CUresult RunExec(CUgraphExec exec, CUstream stream);
+// What a launch of an executable graph in a stream does; null: there is none.
+std::function<void()> WorkOf(CUgraphExec exec, CUstream stream);
 
 // --- Captures, one node after the other.
 class Capture {

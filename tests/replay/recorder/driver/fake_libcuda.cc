@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -42,6 +43,8 @@ struct FakeStream {
   const volatile int* spins_on = nullptr;  // work in it ends once that is set
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   fake::Capture captured;
+  std::vector<std::function<void()>>
+      waiting;  // graphs behind a spinning kernel
 };
 struct FakeEvent {
   FakeStream* stream = nullptr;  // unfinished when the event was recorded
@@ -233,13 +236,23 @@ bool Spins(const FakeStream& stream) {
   return stream.spins_on != nullptr && *stream.spins_on == 0;
 }
 
+// Whether work of the stream is not done; goes on with what can run.
+bool Busy(FakeStream* stream) {
+  while (!Spins(*stream) && !stream->waiting.empty()) {
+    const std::function<void()> work = stream->waiting.front();
+    stream->waiting.erase(stream->waiting.begin());
+    work();
+  }
+  return Spins(*stream);
+}
+
 // Requires that the lock is not held.
 void AwaitSpinning(const FakeStream* only) {
   for (;; usleep(1000)) {
     Lock lock(g_mutex);
     bool any = false;
-    for (const FakeStream* stream : g_streams)
-      any = any || ((only == nullptr || stream == only) && Spins(*stream));
+    for (FakeStream* stream : g_streams)
+      any = any || ((only == nullptr || stream == only) && Busy(stream));
     if (!any) return;
   }
 }
@@ -444,8 +457,8 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) {
 }
 EXPORT CUresult cuStreamQuery(CUstream stream) {
   Lock lock(g_mutex);
-  const FakeStream* at = AsStream(stream);
-  if (at != nullptr && (at->held || Spins(*at))) return CUDA_ERROR_NOT_READY;
+  FakeStream* at = AsStream(stream);
+  if (at != nullptr && (at->held || Busy(at))) return CUDA_ERROR_NOT_READY;
   return Ready();
 }
 EXPORT CUresult cuStreamIsCapturing(CUstream stream,
@@ -475,7 +488,13 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
     capturing->captured.AddGraph(exec);
     return CUDA_SUCCESS;
   }
-  fake::RunExec(exec, stream);  // what fails is met later
+  const std::function<void()> work = fake::WorkOf(exec, stream);
+  if (work == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  FakeStream* at = AsStream(stream);
+  if (at != nullptr && (Spins(*at) || !at->waiting.empty()))
+    at->waiting.push_back(work);
+  else
+    work();  // what fails is met later
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {

@@ -313,6 +313,33 @@ void Ordered() {
   End(exec, graph);
 }
 
+// A kernel that waits for a node beside it, and one that follows it.
+void Beside() {
+  CUdeviceptr cell = Zeros(4);
+  void* memory = nullptr;
+  CHECK("cuMemHostAlloc", &memory, size_t{64}, 0u);
+  int* flag = static_cast<int*>(memory);
+  *flag = 0;
+  int value = 1;
+  int count = 1;
+  CUgraph child = NewGraph();
+  const CUgraphNode spin = AddKernel(child, {}, "spin", {&flag});
+  AddKernel(child, {spin}, "increment", {&cell});
+  CUgraph graph = NewGraph();
+  CUgraphNode inner = nullptr;
+  CHECK("cuGraphAddChildGraphNode", &inner, graph,
+        static_cast<const CUgraphNode*>(nullptr), size_t{0}, child);
+  AddKernel(graph, {inner}, "increment", {&cell});
+  AddKernel(graph, {}, "fill", {&flag, &value, &count});
+  const CUgraphExec exec = Instantiate(graph);
+  const CUstream stream = Stream();
+  LaunchGraph(exec, stream);
+  CHECK("cuStreamSynchronize", stream);
+  printf("values %d %d\n", *flag, ReadInt(cell));
+  CHECK("cuGraphDestroy", child);
+  End(exec, graph);
+}
+
 // A graph of random nodes on a few cells. Nodes that touch the same cell depend
 // on each other, so that any order that the edges allow gives the same values.
 class RandomGraph {
@@ -450,6 +477,7 @@ int main(int, char** arguments) {
   if (scenario == "nested") Nested();
   if (scenario == "refused") Refused();
   if (scenario == "fails") Fails();
+  if (scenario == "beside") Beside();
   if (scenario == "ordered") Ordered();
   if (scenario == "random")
     Random(static_cast<unsigned>(std::stoul(arguments[2])));

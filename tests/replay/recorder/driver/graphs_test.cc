@@ -269,6 +269,21 @@ TEST_F(DriverGraphsTest, LaunchesOfOneGraphStayInOrder) {
   EXPECT_THAT(OneProcess().recordings, SizeIs(1));
 }
 
+TEST_F(DriverGraphsTest, ANodeMayWaitForOneBesideIt) {
+  Script script = Wanting("spin");
+  script.patience_ms = 300;
+  EXPECT_THAT(Run("driver_graph_app beside", &script).out,
+              HasSubstr("values 1 2\nleft 0\n"));
+  EXPECT_THAT(OneProcess().abandoned,
+              ElementsAre(HasSubstr("did not end within 0.3 s")));
+  EXPECT_EQ(Launches("increment"), 2);
+
+  script.flags = wire::kFlagProfile;
+  script.wanted = [](const std::string&) { return false; };
+  EXPECT_THAT(Run("driver_graph_app beside", &script).out,
+              HasSubstr("values 1 2\nleft 0\n"));
+}
+
 TEST_F(DriverGraphsTest, ThreadsMayLaunchGraphsWhileAnotherIsRecorded) {
   Script script = Wanting("increment");
   script.verdict = [](const std::string&, const wire::BeginRequest& begin) {
