@@ -37,22 +37,26 @@ int CompareOriginals(const void* a, const void* b, void* nodes) {
   return left < right ? -1 : left > right;
 }
 
+// One node more or less of a kernel. False: memory is exhausted.
+bool CountNode(ExecutableGraph* graph, const GraphNode& node, int difference) {
+  if (node.kernel == nullptr || node.disabled) return true;
+  size_t at = 0;
+  while (at < graph->kernels.size() && graph->kernels[at].kernel != node.kernel)
+    ++at;
+  if (at == graph->kernels.size()) {
+    GraphKernel fresh;
+    fresh.kernel = node.kernel;
+    if (!graph->kernels.Append(fresh)) return false;
+  }
+  graph->kernels[at].nodes += difference;
+  return true;
+}
+
 // Which kernels a launch of the graph runs. Keeps what is known of them.
 bool CountKernels(ExecutableGraph* graph) {
   for (GraphKernel& kernel : graph->kernels) kernel.nodes = 0;
-  for (const GraphNode& node : graph->nodes) {
-    if (node.kernel == nullptr || node.disabled) continue;
-    size_t at = 0;
-    while (at < graph->kernels.size() &&
-           graph->kernels[at].kernel != node.kernel)
-      ++at;
-    if (at == graph->kernels.size()) {
-      GraphKernel fresh;
-      fresh.kernel = node.kernel;
-      if (!graph->kernels.Append(fresh)) return false;
-    }
-    ++graph->kernels[at].nodes;
-  }
+  for (const GraphNode& node : graph->nodes)
+    if (!CountNode(graph, node, 1)) return false;
   return true;
 }
 
@@ -60,6 +64,10 @@ bool AnyWanted(ExecutableGraph* graph) {
   for (const GraphKernel& kernel : graph->kernels)
     if (kernel.nodes > 0 && kernel.kernel->wanted.load()) return true;
   return false;
+}
+
+bool NeedsCopy(ExecutableGraph* graph) {
+  return AnyWanted(graph) || (Profiling() && !graph->timed);
 }
 
 void SortByOriginal(ExecutableGraph* graph) {
@@ -156,8 +164,7 @@ void Take(ExecutableGraph* graph, CUgraph source) {
   if ((graph->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
     GiveUp(graph, "the device may launch it");
   if (graph->unknown_disabled) GiveUp(graph, kUnknownDisabled);
-  const bool to_time = Profiling() && !graph->timed;
-  if (graph->refusal == nullptr && (to_time || AnyWanted(graph))) {
+  if (graph->refusal == nullptr && NeedsCopy(graph)) {
     const char* refusal = MakeCopy(graph, source);
     if (refusal != nullptr) GiveUp(graph, refusal);
   }
@@ -236,10 +243,13 @@ void FollowNode(CUgraphExec exec, CUgraphNode original, NodeChange change,
     return;
   }
   if (function != nullptr) {
+    CountNode(graph, *node, -1);
     node->kernel = MeetKernel(function);
-    CountKernels(graph);
+    CountNode(graph, *node, 1);
   }
-  if (graph->copy != nullptr) {
+  if (!NeedsCopy(graph)) {
+    DropCopy(graph);
+  } else if (graph->copy != nullptr) {
     if (change.call(change.arguments, node->node) != CUDA_SUCCESS)
       GiveUp(graph, "a change of a node of it could not be followed");
   } else if (graph->refusal == nullptr && AnyWanted(graph)) {
@@ -256,8 +266,9 @@ void FollowEnabled(CUgraphExec exec, CUgraphNode original, bool enabled) {
     GiveUp(graph, kUnknownDisabled);
     return;
   }
+  CountNode(graph, *node, -1);
   node->disabled = !enabled;
-  CountKernels(graph);
+  CountNode(graph, *node, 1);
 }
 
 }  // namespace reprise::driver
