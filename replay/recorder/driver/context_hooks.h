@@ -7,6 +7,7 @@
 #include "replay/recorder/driver/contexts.h"
 #include "replay/recorder/driver/driver.h"
 #include "replay/recorder/driver/gate.h"
+#include "replay/recorder/driver/graphs.h"
 #include "replay/recorder/driver/hooks.h"
 #include "replay/recorder/driver/image_copy.h"
 #include "replay/recorder/driver/modules.h"
@@ -25,6 +26,7 @@ CUresult CUDAAPI Init(unsigned int flags) {
 
 inline void ForgetEverythingOf(CUcontext context) {
   ForgetTimings(context);
+  ForgetContextGraphs(context);
   ForgetContextModules(context);
   ForgetWindow(context);
   ForgetContextMemory(context);

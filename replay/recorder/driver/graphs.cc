@@ -195,6 +195,7 @@ void AddGraph(CUgraphExec exec, CUgraph graph, uint64_t flags) {
   ExecutableGraph* added = NewGraph();
   if (added == nullptr) return;
   added->flags = flags;
+  CUDA_CALL(cuCtxGetCurrent, &added->context);
   Take(added, graph);
   MutexLock lock(g_mutex);
   g_graphs.Set(exec, added);
@@ -227,6 +228,17 @@ void ForgetGraph(CUgraphExec exec) {
   MutexLock lock(g_mutex);
   g_graphs.Set(exec, nullptr);
   g_unused.Append(graph);
+}
+
+void ForgetContextGraphs(CUcontext context) {
+  MutexLock lock(g_mutex);
+  g_graphs.EraseIf([&](ExecutableGraph* graph) {
+    if (graph->last_context == context) {
+      graph->last_launch = nullptr;
+      graph->wait_for_last = false;
+    }
+    return graph->context == context;
+  });
 }
 
 ExecutableGraph* FindGraph(CUgraphExec exec) { return g_graphs.Find(exec); }

@@ -54,6 +54,7 @@ struct GraphKernel {
 };
 
 struct ExecutableGraph {
+  CUcontext context = nullptr;  // current when it was made
   uint64_t flags = 0;
   CUgraph copy = nullptr;         // null: no launch of it will be recorded
   const char* refusal = nullptr;  // why not, although a kernel is wanted
@@ -62,6 +63,7 @@ struct ExecutableGraph {
   bool unknown_disabled = false;  // which nodes are disabled is not known
   // Behind the last launch in parts; the next launch of the graph waits for it.
   CUevent last_launch = nullptr;
+  CUcontext last_context = nullptr;  // of the event
   bool wait_for_last = false;
 
   standin::Array<GraphLevel> levels;  // [0]: the graph itself
@@ -85,6 +87,8 @@ void AddGraph(CUgraphExec exec, CUgraph graph, uint64_t flags);
 // It was updated by `graph`.
 void UpdateGraph(CUgraphExec exec, CUgraph graph);
 void ForgetGraph(CUgraphExec exec);
+// The context is gone, and what was made in it.
+void ForgetContextGraphs(CUcontext context);
 // Null: never seen.
 ExecutableGraph* FindGraph(CUgraphExec exec);
 

@@ -22,12 +22,20 @@ CUcontext OrCurrent(CUcontext context) {
   return context;
 }
 
-// Behind what has been launched in the stream.
+// Behind what has been launched in the stream, which is of the current context,
+// as events must be.
 void NoteLastLaunch(ExecutableGraph* graph, CUstream stream) {
   CUevent* event = &graph->last_launch;
+  CUcontext context = nullptr;
+  CUDA_CALL(cuCtxGetCurrent, &context);
+  if (*event != nullptr && graph->last_context != context) {
+    CUDA_CALL(cuEventDestroy_v2, *event);
+    *event = nullptr;
+  }
   if (*event == nullptr &&
       CUDA_CALL(cuEventCreate, event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
     *event = nullptr;
+  graph->last_context = context;
   graph->wait_for_last = *event != nullptr && CUDA_CALL(cuEventRecord, *event,
                                                         stream) == CUDA_SUCCESS;
 }

@@ -437,6 +437,20 @@ void Random(unsigned seed) {
   End(second, other);
 }
 
+// What was made in a context ends with it.
+void Reset() {
+  const CUdeviceptr a = Zeros(4);
+  CUgraph graph = Capture(a, Zeros(4), 7);
+  LaunchGraph(Instantiate(graph), nullptr);
+  CHECK("cuDevicePrimaryCtxReset", CUdevice{0});
+  const CUdeviceptr b = Zeros(4);
+  CUgraph again = Capture(Zeros(4), b, 3);
+  const CUgraphExec exec = Instantiate(again);
+  LaunchGraph(exec, nullptr);
+  printf("values %d\n", ReadInt(b));
+  End(exec, again);
+}
+
 void HostFunction(void* data) { ++*static_cast<int*>(data); }
 
 // As many executable graphs as iterations, each with a host node, on threads.
@@ -477,6 +491,7 @@ int main(int, char** arguments) {
   if (scenario == "nested") Nested();
   if (scenario == "refused") Refused();
   if (scenario == "fails") Fails();
+  if (scenario == "reset") Reset();
   if (scenario == "beside") Beside();
   if (scenario == "ordered") Ordered();
   if (scenario == "random")

@@ -269,6 +269,13 @@ TEST_F(DriverGraphsTest, LaunchesOfOneGraphStayInOrder) {
   EXPECT_THAT(OneProcess().recordings, SizeIs(1));
 }
 
+TEST_F(DriverGraphsTest, GraphsEndWithTheirContext) {
+  const Script script = Wanting("increment");
+  const ShellResult result = Run("driver_graph_app reset", &script);
+  EXPECT_THAT(result.out, HasSubstr("values 4\n"));
+  EXPECT_THAT(OneProcess().recordings, SizeIs(2));
+}
+
 TEST_F(DriverGraphsTest, ANodeMayWaitForOneBesideIt) {
   Script script = Wanting("spin");
   script.patience_ms = 300;
