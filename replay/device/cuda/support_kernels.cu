@@ -14,9 +14,7 @@ __device__ inline unsigned long long* Wide(uint64_t* value) {
 __device__ inline void AddTo(uint64_t* to, uint64_t value) {
   atomicAdd(Wide(to), static_cast<unsigned long long>(value));
 }
-__device__ inline void AddTo(double* to, double value) {
-  atomicAdd(to, value);
-}
+__device__ inline void AddTo(double* to, double value) { atomicAdd(to, value); }
 __device__ inline void MaxTo(uint64_t* to, uint64_t value) {
   atomicMax(Wide(to), static_cast<unsigned long long>(value));
 }
@@ -30,8 +28,9 @@ __device__ inline uint64_t Larger(uint64_t a, uint64_t b) {
 }
 
 // All 32 lanes of a warp work on one tile.
-__device__ inline void Merge(CompareCounts* to, CompareCounts mine, bool any) {
-  if (!__any_sync(0xffffffff, any)) return;
+__device__ inline bool Any(bool mine) { return __any_sync(0xffffffff, mine); }
+
+__device__ inline void Merge(CompareCounts* to, CompareCounts mine) {
   for (int distance = 16; distance > 0; distance /= 2) {
     mine.wrong += FromLane(mine.wrong, distance);
     mine.outside += FromLane(mine.outside, distance);
@@ -76,12 +75,12 @@ extern "C" __global__ void reprise_poison(const FillTile* tiles, uint64_t count,
   PoisonBody(tiles, count, lanes, seed, Here());
 }
 
-// At least 4 blocks on a multiprocessor: registers are for what differs, which
-// is rare.
+// At least 4 blocks on a multiprocessor: registers beyond that are for what
+// differs, which is rare.
 extern "C" __global__ void __launch_bounds__(kSupportBlock, 4)
     reprise_compare(const CompareTile* tiles, uint64_t count,
                     const CompareJob* jobs, CompareCounts* counts) {
-  CompareBody(tiles, count, jobs, counts, blockDim.x, Here());
+  CompareBody(tiles, count, jobs, counts, kSupportBlock, Here());
 }
 
 __device__ uint64_t Nanoseconds() {

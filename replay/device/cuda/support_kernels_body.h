@@ -4,9 +4,10 @@
 //   REPRISE_BODY               qualifiers of every function here
 //   AddTo, MaxTo               atomic, (uint64_t*, uint64_t)
 //   AddTo                      atomic, (double*, double)
-//   Merge(CompareCounts* to, const CompareCounts& mine, bool any)
-//                              adds the counts of all threads of a block that
-//                              came here together
+//   Any(bool)                  whether it is true for one of the threads that
+//                              come here together
+//   Merge(CompareCounts* to, const CompareCounts& mine)
+//                              adds the counts of all of them
 #ifndef REPRISE_REPLAY_DEVICE_CUDA_SUPPORT_KERNELS_BODY_H_
 #define REPRISE_REPLAY_DEVICE_CUDA_SUPPORT_KERNELS_BODY_H_
 
@@ -157,20 +158,8 @@ enum Type : uint32_t {
 };
 
 REPRISE_BODY inline uint32_t TypeBytes(uint32_t type) {
-  switch (type) {
-    case kF16:
-    case kBf16:
-    case kI16:
-      return 2;
-    case kF32:
-    case kI32:
-      return 4;
-    case kF64:
-    case kI64:
-      return 8;
-    default:
-      return 1;
-  }
+  // Logarithms, kUntyped's last: no table to load.
+  return type > kI64 ? 1 : 1u << (0x321032110 >> (4 * type) & 3);
 }
 
 REPRISE_BODY inline double ValueOf(uint32_t type, uint64_t bits) {
@@ -264,11 +253,11 @@ REPRISE_BODY inline uint64_t ReadBits(uint64_t address, uint32_t size) {
   return bits;
 }
 
-// Out of line: few vectors of a good result come here, and the loop over all
-// of them keeps its registers few.
-REPRISE_BODY __attribute__((noinline)) inline void CompareDifferent(
-    const CompareJob& job, uint64_t offset, uint32_t size, Vector got,
-    Vector expected, CompareCounts& counts) {
+REPRISE_BODY inline void CompareVector(const CompareJob& job, uint64_t offset,
+                                       uint32_t size, const Vector& got,
+                                       const Vector& expected,
+                                       CompareCounts& counts) {
+  if (got.x == expected.x && got.y == expected.y) return;
   const uint64_t mask =
       size == 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * size)) - 1;
   for (uint32_t byte = 0; byte < 16; byte += size) {
@@ -279,48 +268,83 @@ REPRISE_BODY __attribute__((noinline)) inline void CompareDifferent(
   }
 }
 
-REPRISE_BODY inline void CompareVector(const CompareJob& job, uint64_t offset,
-                                       uint32_t size, const Vector& got,
-                                       const Vector& expected,
-                                       CompareCounts& counts) {
-  if (got.x != expected.x || got.y != expected.y)
-    CompareDifferent(job, offset, size, got, expected, counts);
-}
-
 // The same for single elements.
-REPRISE_BODY __attribute__((noinline)) inline void CompareSingle(
-    const CompareJob& job, uint64_t offset, uint32_t size,
-    CompareCounts& counts) {
+REPRISE_BODY inline void CompareSingle(const CompareJob& job, uint64_t offset,
+                                       uint32_t size, CompareCounts& counts) {
   CompareElement(job, offset, size, ReadBits(job.got + offset, size),
                  ReadBits(job.expected + offset, size), counts);
+}
+
+// How a tile is cut: elements before `head_end` and from `tail` on one by one,
+// vectors between them. Lane i of n has every nth of each, from number i on.
+struct Cut {
+  uint64_t head_end = 0;
+  uint64_t vectors = 0;
+  uint64_t tail = 0;
+};
+
+REPRISE_BODY inline Cut CutTile(const CompareJob& job, uint64_t begin,
+                                uint64_t end, uint32_t size) {
+  Cut cut = {end, 0, end};
+  if (((job.got ^ job.expected) & 15) != 0 || (job.got & (size - 1)) != 0)
+    return cut;
+  cut.head_end = Smaller(begin + ToVector(job.got + begin), end);
+  cut.vectors = (end - cut.head_end) / 16;
+  cut.tail = cut.head_end + 16 * cut.vectors;
+  return cut;
 }
 
 REPRISE_BODY inline void ComparePiece(const CompareJob& job, uint64_t begin,
                                       uint64_t end, uint64_t lane,
                                       uint64_t lanes, CompareCounts& counts) {
   const uint32_t size = TypeBytes(job.element_type);
-  uint64_t head_end = end, body = 0;
-  if (((job.got ^ job.expected) & 15) == 0 && job.got % size == 0) {
-    head_end = Smaller(begin + ToVector(job.got + begin), end);
-    body = (end - head_end) / 16;
-  }
-  const auto* got = reinterpret_cast<const Vector*>(job.got + head_end);
+  const Cut cut = CutTile(job, begin, end, size);
+  const auto* got = reinterpret_cast<const Vector*>(job.got + cut.head_end);
   const auto* expected =
-      reinterpret_cast<const Vector*>(job.expected + head_end);
+      reinterpret_cast<const Vector*>(job.expected + cut.head_end);
+  for (uint64_t i = lane; i < cut.vectors; i += lanes)
+    CompareVector(job, cut.head_end + 16 * i, size, got[i], expected[i],
+                  counts);
+  for (uint64_t at = begin + lane * size; at < cut.head_end; at += lanes * size)
+    CompareSingle(job, at, size, counts);
+  for (uint64_t at = cut.tail + lane * size; at < end; at += lanes * size)
+    CompareSingle(job, at, size, counts);
+}
+
+// Out of line: the loop over memory that is equal, as nearly all of a good
+// result is, keeps its registers few.
+REPRISE_BODY __attribute__((noinline)) inline void CompareUnequal(
+    const CompareJob* job, const CompareTile* tile, CompareCounts* counts,
+    uint64_t lane, uint64_t lanes) {
+  CompareCounts mine;
+  ComparePiece(*job, tile->begin, tile->end, lane, lanes, mine);
+  Merge(counts, mine);
+}
+
+REPRISE_BODY inline uint64_t Difference(const Vector& a, const Vector& b) {
+  return (a.x ^ b.x) | (a.y ^ b.y);
+}
+
+// Whether the lane's vectors are the same bit by bit, and there is nothing
+// else.
+REPRISE_BODY inline bool IsEqual(const CompareJob& job, const CompareTile& tile,
+                                 uint64_t lane, uint64_t lanes) {
+  const Cut cut =
+      CutTile(job, tile.begin, tile.end, TypeBytes(job.element_type));
+  const auto* x = reinterpret_cast<const Vector*>(job.got + cut.head_end);
+  const auto* y = reinterpret_cast<const Vector*>(job.expected + cut.head_end);
+  uint64_t difference = 16 * cut.vectors ^ (tile.end - tile.begin);
   uint64_t i = lane;
-  for (; i + lanes < body; i += 2 * lanes) {
-    const Vector a = got[i], b = expected[i];
-    const Vector c = got[i + lanes], d = expected[i + lanes];
-    CompareVector(job, head_end + 16 * i, size, a, b, counts);
-    CompareVector(job, head_end + 16 * (i + lanes), size, c, d, counts);
+  for (; i + 3 * lanes < cut.vectors; i += 4 * lanes) {
+    const Vector x0 = x[i], x1 = x[i + lanes], x2 = x[i + 2 * lanes],
+                 x3 = x[i + 3 * lanes];
+    const Vector y0 = y[i], y1 = y[i + lanes], y2 = y[i + 2 * lanes],
+                 y3 = y[i + 3 * lanes];
+    difference |= Difference(x0, y0) | Difference(x1, y1) | Difference(x2, y2) |
+                  Difference(x3, y3);
   }
-  for (; i < body; i += lanes)
-    CompareVector(job, head_end + 16 * i, size, got[i], expected[i], counts);
-  for (uint64_t at = begin + lane * size; at < head_end; at += lanes * size)
-    CompareSingle(job, at, size, counts);
-  for (uint64_t at = head_end + 16 * body + lane * size; at < end;
-       at += lanes * size)
-    CompareSingle(job, at, size, counts);
+  for (; i < cut.vectors; i += lanes) difference |= Difference(x[i], y[i]);
+  return difference == 0;
 }
 
 // One block per tile.
@@ -328,13 +352,13 @@ REPRISE_BODY inline void CompareBody(const CompareTile* tiles, uint64_t count,
                                      const CompareJob* jobs,
                                      CompareCounts* counts, uint32_t lanes,
                                      const Place& place) {
+  const uint64_t lane = place.thread % lanes;
   for (uint64_t i = place.thread / lanes; i < count;
        i += place.threads / lanes) {
     const CompareTile tile = tiles[i];
-    const CompareJob job = jobs[tile.job];
-    CompareCounts mine;
-    ComparePiece(job, tile.begin, tile.end, place.thread % lanes, lanes, mine);
-    Merge(counts + tile.job, mine, mine.wrong != 0 || mine.max_absolute != 0);
+    const CompareJob* job = jobs + tile.job;
+    if (Any(!IsEqual(*job, tile, lane, lanes)))
+      CompareUnequal(job, tiles + i, counts + tile.job, lane, lanes);
   }
 }
 

@@ -15,7 +15,8 @@
 
 namespace reprise::cuda {
 
-static void Merge(CompareCounts* to, const CompareCounts& mine, bool) {
+static bool Any(bool mine) { return mine; }
+static void Merge(CompareCounts* to, const CompareCounts& mine) {
   to->wrong += mine.wrong;
   to->outside += mine.outside;
   to->first_wrong = std::max(to->first_wrong, mine.first_wrong);

@@ -46,7 +46,8 @@ static void AddTo(double* to, double value) { *to += value; }
 static void MaxTo(uint64_t* to, uint64_t value) {
   if (value > *to) *to = value;
 }
-static void Merge(CompareCounts* to, const CompareCounts& mine, bool) {
+static bool Any(bool mine) { return mine; }
+static void Merge(CompareCounts* to, const CompareCounts& mine) {
   AddTo(&to->wrong, mine.wrong);
   AddTo(&to->outside, mine.outside);
   MaxTo(&to->first_wrong, mine.first_wrong);
