@@ -199,7 +199,6 @@ CUresult Gpu::RecordStop() const {
 }
 
 absl::StatusOr<double> Gpu::ElapsedNs() {
-  RETURN_IF_ERROR(Synchronize());
   float milliseconds = 0;
   CUDA_RETURN_IF_ERROR(*driver_, EventElapsedTime,
                        (&milliseconds, start_, stop_));

@@ -56,7 +56,7 @@ class Gpu {
   // nothing waits for the host between them.
   absl::Status Delay();
 
-  // Events around a launch. Elapsed waits for the second.
+  // Events around a launch; the second must have been waited for.
   absl::Status RecordStart();
   // Raw, since an error may be the launch's.
   CUresult RecordStop() const;

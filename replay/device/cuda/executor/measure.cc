@@ -25,6 +25,7 @@ absl::StatusOr<double> DeviceNs(Gpu& gpu, uint32_t rounds, const Body& body) {
     RETURN_IF_ERROR(gpu.RecordStart());
     RETURN_IF_ERROR(body());
     RETURN_IF_ERROR(gpu.driver().Check(gpu.RecordStop(), "cuEventRecord"));
+    RETURN_IF_ERROR(gpu.Synchronize());
     ASSIGN_OR_RETURN(const double ns, gpu.ElapsedNs());
     times.push_back(ns);
   }

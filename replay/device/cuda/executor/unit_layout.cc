@@ -11,6 +11,8 @@ namespace {
 // Where segments would be more, all granules of the unit are writable.
 constexpr size_t kMaximumSegments = 2048;
 constexpr uint64_t kShadowAlignment = 256;
+// Addresses are kept for so many.
+constexpr uint64_t kMostTableBytes = uint64_t{16} << 30;
 
 uint64_t AlignShadow(uint64_t value) {
   return (value + kShadowAlignment - 1) / kShadowAlignment * kShadowAlignment;
@@ -165,7 +167,8 @@ absl::Status UnitMemory::Allocate() {
     ASSIGN_OR_RETURN(segment.memory,
                      PhysicalMemory::Create(gpu_, segment.bytes));
   }
-  ASSIGN_OR_RETURN(shadows_, HiddenMemory::Create(gpu_, 2 * shadow_bytes_));
+  ASSIGN_OR_RETURN(hidden_, HiddenMemory::Reserve(
+                                gpu_, 2 * shadow_bytes_ + kMostTableBytes));
   return absl::OkStatus();
 }
 
@@ -260,17 +263,39 @@ absl::Status UnitMemory::BuildTables() {
   jobs_at_ = tables_.Add(jobs_);
   counts_at_ = tables_.Add(std::vector<CompareCounts>(jobs_.size()));
   words_at_ = tables_.Add(std::vector<Word>(3 * words_.size()));
-  ASSIGN_OR_RETURN(device_tables_,
-                   HiddenMemory::Create(gpu_, tables_.bytes().size()));
+  variable_tables_at_ = AlignShadow(tables_.bytes().size());
+  variable_tables_bytes_ = MostVariableTableBytes();
+  RETURN_IF_ERROR(hidden_->Fill(2 * shadow_bytes_ + variable_tables_at_ +
+                                variable_tables_bytes_));
   for (size_t i = 0; i < jobs_.size(); ++i) {
     if (checks_[i].kind != Check::kRange || jobs_[i].all_may_differ != 0)
       continue;
     const size_t range = checks_[i].range;
-    jobs_[i].intervals = device_tables_->address() + intervals_of[range];
+    jobs_[i].intervals = device_tables() + intervals_of[range];
     jobs_[i].interval_count = states_[range].writes.intervals().size();
   }
-  return gpu_.Upload(device_tables_->address(), tables_.bytes().data(),
+  return gpu_.Upload(device_tables(), tables_.bytes().data(),
                      tables_.bytes().size());
+}
+
+// Wherever a module has the variables.
+uint64_t UnitMemory::MostVariableTableBytes() const {
+  constexpr uint64_t kWorstAddress = 15;
+  CopyTiles copies;
+  FillTiles fills;
+  for (const RangeState& state : states_) {
+    if (!state.is_variable) continue;
+    for (const IntervalSet& set : {state.spans, Coalesced(state.writes)}) {
+      for (const Interval& piece : set.intervals())
+        AddCopy(kWorstAddress, 0, piece.end - piece.begin, &copies);
+    }
+    for (const Interval& piece : state.poisoned.intervals())
+      AddFill(kWorstAddress, piece.end - piece.begin, &fills);
+  }
+  Tables tables;
+  copies.PlaceIn(tables);
+  fills.PlaceIn(tables);
+  return tables.bytes().size() + kShadowAlignment;
 }
 
 }  // namespace reprise::cuda

@@ -152,17 +152,9 @@ absl::Status UnitMemory::Deactivate() {
   return Hide();
 }
 
-absl::Status UnitMemory::Hide() {
-  RETURN_IF_ERROR(shadows_->Hide());
-  if (variable_tables_ != nullptr) RETURN_IF_ERROR(variable_tables_->Hide());
-  return device_tables_->Hide();
-}
+absl::Status UnitMemory::Hide() { return hidden_->Hide(); }
 
-absl::Status UnitMemory::Show() {
-  RETURN_IF_ERROR(shadows_->Show());
-  if (variable_tables_ != nullptr) RETURN_IF_ERROR(variable_tables_->Show());
-  return device_tables_->Show();
-}
+absl::Status UnitMemory::Show() { return hidden_->Show(); }
 
 // --- Modules
 
@@ -189,7 +181,7 @@ absl::Status UnitMemory::StoreAddressWords() {
     if (word.in_reference()) table.push_back({reference() + shadow, value});
   }
   if (table.empty()) return absl::OkStatus();
-  const uint64_t at = device_tables_->address() + words_at_;
+  const uint64_t at = device_tables() + words_at_;
   RETURN_IF_ERROR(
       gpu_.Upload(at, table.data(), table.size() * sizeof(table[0])));
   return gpu_.StoreWords(at, table.size());
@@ -258,15 +250,14 @@ absl::Status UnitMemory::RestoreAll() {
 absl::Status UnitMemory::Prepare(const v1::PrepareCuda& prepare) {
   RETURN_IF_ERROR(Show());
   if (prepare.restore()) {
-    RETURN_IF_ERROR(
-        may_be_dirty_ ? RestoreAll()
-        : prepare.poison()
-            ? RunCopies(device_tables_->address(), restore_unpoisoned_at_)
-            : RunCopies(device_tables_->address(), restore_at_));
+    RETURN_IF_ERROR(may_be_dirty_ ? RestoreAll()
+                    : prepare.poison()
+                        ? RunCopies(device_tables(), restore_unpoisoned_at_)
+                        : RunCopies(device_tables(), restore_at_));
   }
-  return prepare.poison() ? RunFills(device_tables_->address(), poison_at_,
-                                     prepare.poison_seed())
-                          : absl::OkStatus();
+  return prepare.poison()
+             ? RunFills(device_tables(), poison_at_, prepare.poison_seed())
+             : absl::OkStatus();
 }
 
 absl::Status UnitMemory::PrepareVariables(const v1::PrepareCuda& prepare) {
@@ -310,15 +301,9 @@ absl::Status UnitMemory::RunVariableTiles(const CopyTiles& restore,
   Tables tables;
   const CopyTiles::Placed copies = restore.PlaceIn(tables);
   const FillTiles::Placed fills = poison.PlaceIn(tables);
-  if (variable_tables_ == nullptr ||
-      variable_tables_bytes_ < tables.bytes().size()) {
-    // Tables of another module may need a few more tiles.
-    variable_tables_bytes_ = 2 * tables.bytes().size();
-    variable_tables_ = nullptr;
-    ASSIGN_OR_RETURN(variable_tables_,
-                     HiddenMemory::Create(gpu_, variable_tables_bytes_));
-  }
-  const uint64_t at = variable_tables_->address();
+  if (tables.bytes().size() > variable_tables_bytes_)
+    return absl::InternalError("tables of variables grew");
+  const uint64_t at = variable_tables();
   RETURN_IF_ERROR(
       gpu_.Upload(at, tables.bytes().data(), tables.bytes().size()));
   RETURN_IF_ERROR(RunCopies(at, copies));

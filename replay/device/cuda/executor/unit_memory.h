@@ -131,6 +131,7 @@ class UnitMemory {
   void FindSpans(size_t range);
   absl::Status Allocate();
   absl::Status BuildTables();
+  uint64_t MostVariableTableBytes() const;
   void AddRangeTiles(size_t range);
   void AddChecks();
   void AddRangeCheck(size_t range, const Interval& span);
@@ -176,16 +177,20 @@ class UnitMemory {
   bool may_be_dirty_ = true;
   Module* bound_ = nullptr;
 
+  // One piece of memory, as each takes time to hide and show: golden,
+  // reference, tables, and the tables of the bound module's variables, which
+  // are written anew before every launch.
+  std::unique_ptr<HiddenMemory> hidden_;
   uint64_t shadow_bytes_ = 0;
-  std::unique_ptr<HiddenMemory> shadows_;  // golden, then reference
-  uint64_t golden() const { return shadows_->address(); }
-  uint64_t reference() const { return shadows_->address() + shadow_bytes_; }
+  uint64_t golden() const { return hidden_->address(); }
+  uint64_t reference() const { return golden() + shadow_bytes_; }
+  uint64_t device_tables() const { return reference() + shadow_bytes_; }
+  uint64_t variable_tables() const {
+    return device_tables() + variable_tables_at_;
+  }
 
   Tables tables_;
-  std::unique_ptr<HiddenMemory> device_tables_;
-  // Of the bound module's variables, written anew before every launch.
-  std::unique_ptr<HiddenMemory> variable_tables_;
-  uint64_t variable_tables_bytes_ = 0;
+  uint64_t variable_tables_at_ = 0, variable_tables_bytes_ = 0;
   CopyTiles restore_, restore_unpoisoned_;
   FillTiles poison_;
   CopyTiles::Placed restore_at_, restore_unpoisoned_at_;

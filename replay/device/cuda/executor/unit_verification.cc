@@ -31,10 +31,11 @@ absl::Status UnitMemory::RefreshJobs(const v1::Tolerance& tolerance) {
       jobs_[i].got = AddressOf(check.range)
                          .value_or(golden() + states_[check.range].shadow);
   }
-  RETURN_IF_ERROR(gpu_.Upload(device_tables_->address() + jobs_at_,
-                              jobs_.data(), jobs_.size() * sizeof(jobs_[0])));
-  return gpu_.Fill(device_tables_->address() + counts_at_, 0,
-                   jobs_.size() * sizeof(CompareCounts));
+  // The counts lie behind the jobs.
+  std::string rows(counts_at_ - jobs_at_ + jobs_.size() * sizeof(CompareCounts),
+                   '\0');
+  std::memcpy(rows.data(), jobs_.data(), jobs_.size() * sizeof(jobs_[0]));
+  return gpu_.Upload(device_tables() + jobs_at_, rows.data(), rows.size());
 }
 
 absl::StatusOr<std::string> UnitMemory::TextAt(v1::ElementType type,
@@ -109,7 +110,7 @@ absl::StatusOr<v1::CudaVerdict> UnitMemory::Verify(
     const v1::Tolerance& tolerance) {
   RETURN_IF_ERROR(Show());
   RETURN_IF_ERROR(RefreshJobs(tolerance));
-  const uint64_t tables = device_tables_->address();
+  const uint64_t tables = device_tables();
   RETURN_IF_ERROR(gpu_.CompareTiles(tables + compare_at_, compare_.size(),
                                     tables + jobs_at_, tables + counts_at_));
   std::vector<CompareCounts> counts(jobs_.size());

@@ -105,14 +105,28 @@ absl::Status Unmap(Gpu& gpu, uint64_t address, uint64_t bytes) {
 
 absl::StatusOr<std::unique_ptr<HiddenMemory>> HiddenMemory::Create(
     Gpu& gpu, uint64_t bytes) {
-  auto hidden = std::unique_ptr<HiddenMemory>(new HiddenMemory(gpu));
-  const uint64_t whole = GranuleUp(std::max<uint64_t>(bytes, 1));
-  ASSIGN_OR_RETURN(hidden->memory_, PhysicalMemory::Create(gpu, whole));
-  ASSIGN_OR_RETURN(
-      hidden->range_,
-      AddressRange::ReserveAnywhere(gpu, std::max(whole, kReservationBytes)));
-  RETURN_IF_ERROR(hidden->Show());
+  ASSIGN_OR_RETURN(auto hidden, Reserve(gpu, bytes));
+  RETURN_IF_ERROR(hidden->Fill(bytes));
   return hidden;
+}
+
+absl::StatusOr<std::unique_ptr<HiddenMemory>> HiddenMemory::Reserve(
+    Gpu& gpu, uint64_t bytes) {
+  auto hidden = std::unique_ptr<HiddenMemory>(new HiddenMemory(gpu));
+  ASSIGN_OR_RETURN(hidden->range_,
+                   AddressRange::ReserveAnywhere(
+                       gpu, std::max(GranuleUp(bytes), kReservationBytes)));
+  return hidden;
+}
+
+absl::Status HiddenMemory::Fill(uint64_t bytes) {
+  const uint64_t whole = GranuleUp(std::max<uint64_t>(bytes, 1));
+  if (whole > range_->bytes()) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "%d bytes are needed at addresses for %d", whole, range_->bytes()));
+  }
+  ASSIGN_OR_RETURN(memory_, PhysicalMemory::Create(gpu_, whole));
+  return Show();
 }
 
 HiddenMemory::~HiddenMemory() { Hide().IgnoreError(); }

@@ -82,6 +82,11 @@ class HiddenMemory {
  public:
   static absl::StatusOr<std::unique_ptr<HiddenMemory>> Create(Gpu& gpu,
                                                               uint64_t bytes);
+  // The address first; Fill decides how many of at most `bytes` bytes there
+  // are, once.
+  static absl::StatusOr<std::unique_ptr<HiddenMemory>> Reserve(Gpu& gpu,
+                                                               uint64_t bytes);
+  absl::Status Fill(uint64_t bytes);
   ~HiddenMemory();
   HiddenMemory(const HiddenMemory&) = delete;
   HiddenMemory& operator=(const HiddenMemory&) = delete;
