@@ -22,9 +22,32 @@ namespace reprise {
 namespace {
 
 constexpr uint64_t kArena = 0x200000000000;
-constexpr char kNothing[] =
-    ".version 7.0\n.target sm_75\n.address_size 64\n"
-    ".visible .entry nothing(.param .u64 nothing_0)\n{\n  ret;\n}\n";
+// Each thread of the second writes 16 bytes.
+constexpr char kKernels[] = R"(.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry nothing(.param .u64 nothing_0)
+{
+  ret;
+}
+.visible .entry zeros(.param .u64 zeros_0)
+{
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [zeros_0];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %ntid.x;
+  mov.u32 %r3, %tid.x;
+  mad.lo.s32 %r4, %r1, %r2, %r3;
+  mul.wide.u32 %rd2, %r4, 16;
+  add.s64 %rd3, %rd1, %rd2;
+  mov.b32 %r5, 0;
+  st.global.v4.b32 [%rd3], {%r5, %r5, %r5, %r5};
+  ret;
+}
+)";
+constexpr uint64_t kSmallBytes = 16 << 20;
+constexpr uint32_t kZerosBlock = 256;
 
 struct Options {
   int ordinal = 0;
@@ -120,7 +143,15 @@ struct Bench {
   absl::Status MeasureMemory();
   absl::Status MeasureScattered();
   absl::Status MeasureRemap();
+  absl::Status MeasureSmallLoad();
   absl::Status MeasureLaunch();
+  absl::Status MeasureJudgedLaunch();
+  absl::StatusOr<v1::LaunchCudaRequest> MakeLaunch(uint64_t unit,
+                                                   const std::string& kernel,
+                                                   uint32_t grid,
+                                                   uint32_t block);
+  absl::Status RunOnce(const v1::LaunchCudaRequest& launch,
+                       absl::Duration* kernel = nullptr);
 
   const Options options;
   TemporaryDirectory directory = *TemporaryDirectory::Create("cuda-benchmark");
@@ -198,40 +229,58 @@ absl::Status Bench::MeasureRemap() {
   return absl::OkStatus();
 }
 
-// A small unit and a kernel that does nothing.
-absl::Status Bench::MeasureLaunch() {
-  ASSIGN_OR_RETURN(const UnitReader unit, MakeUnit(16 << 20, true, false));
-  ASSIGN_OR_RETURN(const double load_us, MedianUs([&]() -> absl::Status {
-                     ASSIGN_OR_RETURN(const uint64_t loaded, Load(unit));
-                     client->UnloadUnit(loaded);
+absl::Status Bench::MeasureSmallLoad() {
+  ASSIGN_OR_RETURN(const UnitReader unit, MakeUnit(kSmallBytes, true, false));
+  ASSIGN_OR_RETURN(const double us, MedianUs([&]() -> absl::Status {
+                     ASSIGN_OR_RETURN(const uint64_t id, Load(unit));
+                     client->UnloadUnit(id);
                      return absl::OkStatus();
                    }));
-  Add("cuda.load_16_mib_ms", load_us / 1e3, "ms");
-  ASSIGN_OR_RETURN(const uint64_t id, Load(unit));
+  Add("cuda.load_16_mib_ms", us / 1e3, "ms");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::LaunchCudaRequest> Bench::MakeLaunch(
+    uint64_t unit, const std::string& kernel, uint32_t grid, uint32_t block) {
   v1::LoadCudaModuleRequest module;
-  module.set_unit(id);
-  module.set_image(kNothing);
-  module.set_kernel("nothing");
+  module.set_unit(unit);
+  module.set_image(kKernels);
+  module.set_kernel(kernel);
   v1::LaunchCudaRequest launch;
-  launch.set_unit(id);
+  launch.set_unit(unit);
   ASSIGN_OR_RETURN(const uint64_t module_id, client->LoadModule(module));
   launch.set_module(module_id);
-  launch.set_arguments(std::string(8, '\0'));
+  launch.set_arguments(
+      std::string(reinterpret_cast<const char*>(&kArena), sizeof(kArena)));
   for (v1::Dim3* dim : {launch.mutable_launch()->mutable_grid(),
                         launch.mutable_launch()->mutable_block()}) {
     dim->set_x(1);
     dim->set_y(1);
     dim->set_z(1);
   }
+  launch.mutable_launch()->mutable_grid()->set_x(grid);
+  launch.mutable_launch()->mutable_block()->set_x(block);
+  return launch;
+}
+
+absl::Status Bench::RunOnce(const v1::LaunchCudaRequest& launch,
+                            absl::Duration* kernel) {
+  ASSIGN_OR_RETURN(const LaunchReport report,
+                   client->Launch(launch, absl::Seconds(10)));
+  if (kernel != nullptr) *kernel = report.device_time;
+  return report.kind == v1::OUTCOME_KIND_OK
+             ? absl::OkStatus()
+             : absl::InternalError(report.diagnostics);
+}
+
+// A kernel that does nothing.
+absl::Status Bench::MeasureLaunch() {
+  ASSIGN_OR_RETURN(const UnitReader unit, MakeUnit(kSmallBytes, false, false));
+  ASSIGN_OR_RETURN(const uint64_t id, Load(unit));
+  ASSIGN_OR_RETURN(v1::LaunchCudaRequest launch,
+                   MakeLaunch(id, "nothing", 1, 1));
   absl::Duration kernel;
-  const auto run = [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const LaunchReport report,
-                     client->Launch(launch, absl::Seconds(10)));
-    kernel = report.device_time;
-    return report.kind == v1::OUTCOME_KIND_OK
-               ? absl::OkStatus()
-               : absl::InternalError(report.diagnostics);
-  };
+  const auto run = [&] { return RunOnce(launch, &kernel); };
   launch.set_keep_l2(true);
   launch.set_keep_mapped(true);
   ASSIGN_OR_RETURN(double us, MedianUs(run));
@@ -243,15 +292,35 @@ absl::Status Bench::MeasureLaunch() {
   launch.set_keep_mapped(false);
   ASSIGN_OR_RETURN(us, MedianUs(run));
   Add("cuda.launch_flushed_hidden_us", us, "us");
-  launch.mutable_prepare()->set_restore(true);
-  launch.mutable_prepare()->set_poison(true);
-  v1::VerifyCudaRequest verify;
-  verify.set_unit(id);
-  ASSIGN_OR_RETURN(us, MedianUs([&]() -> absl::Status {
-                     RETURN_IF_ERROR(run());
-                     return client->Verify(verify).status();
-                   }));
-  Add("cuda.judged_launch_us", us, "us");
+  client->UnloadUnit(id);
+  return absl::OkStatus();
+}
+
+// A kernel whose result is right, and one that leaves the poison.
+absl::Status Bench::MeasureJudgedLaunch() {
+  ASSIGN_OR_RETURN(const UnitReader unit, MakeUnit(kSmallBytes, false, false));
+  ASSIGN_OR_RETURN(const uint64_t id, Load(unit));
+  for (const bool right : {true, false}) {
+    const uint32_t grid = kSmallBytes / 2 / 16 / kZerosBlock;
+    ASSIGN_OR_RETURN(
+        v1::LaunchCudaRequest launch,
+        MakeLaunch(id, right ? "zeros" : "nothing", grid, kZerosBlock));
+    launch.mutable_prepare()->set_restore(true);
+    launch.mutable_prepare()->set_poison(true);
+    v1::VerifyCudaRequest verify;
+    verify.set_unit(id);
+    ASSIGN_OR_RETURN(const double us, MedianUs([&]() -> absl::Status {
+                       RETURN_IF_ERROR(RunOnce(launch));
+                       ASSIGN_OR_RETURN(const v1::CudaVerdict verdict,
+                                        client->Verify(verify));
+                       return verdict.equal() == right
+                                  ? absl::OkStatus()
+                                  : absl::InternalError(
+                                        "the verdict is not what it is to be");
+                     }));
+    Add(right ? "cuda.judged_launch_us" : "cuda.judged_wrong_launch_us", us,
+        "us");
+  }
   client->UnloadUnit(id);
   return absl::OkStatus();
 }
@@ -260,7 +329,9 @@ absl::Status Run(const Options& options) {
   Bench bench(options);
   RETURN_IF_ERROR(bench.Start());
   std::fprintf(stderr, "%s\n", bench.client->facts().name().c_str());
+  RETURN_IF_ERROR(bench.MeasureSmallLoad());
   RETURN_IF_ERROR(bench.MeasureLaunch());
+  RETURN_IF_ERROR(bench.MeasureJudgedLaunch());
   RETURN_IF_ERROR(bench.MeasureMemory());
   RETURN_IF_ERROR(bench.MeasureScattered());
   RETURN_IF_ERROR(bench.MeasureRemap());
