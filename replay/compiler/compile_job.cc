@@ -99,6 +99,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> CompileJob::CompileUnit(
   reply_.set_used_pch(reply_.used_pch() || result.used_pch);
   if (result.module == nullptr)
     return absl::InvalidArgumentError(result.diagnostics);
+  NameVariablesByUnit(known_.input.translation_units(index), *result.module);
   return std::move(result.module);
 }
 

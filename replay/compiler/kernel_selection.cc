@@ -8,6 +8,7 @@
 #include "llvm/IR/Constants.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/IPO/GlobalDCE.h"
+#include "replay/base/sha256.h"
 #include "replay/compiler/address_spaces.h"
 #include "replay/device/cuda/access_notes.h"
 
@@ -55,6 +56,22 @@ bool IsDeviceState(const llvm::GlobalVariable& global) {
          global.getName() != cuda::kAccessNotesSymbol &&
          (space == kGlobalSpace || space == kConstantSpace) &&
          (global.isExternallyInitialized() || !global.isConstant());
+}
+
+void NameVariablesByUnit(const v1::CompileTranslationUnit& unit,
+                         llvm::Module& module) {
+  const auto& arguments = unit.clang_args();
+  if (std::find(arguments.begin(), arguments.end(), "-fgpu-rdc") ==
+      arguments.end())
+    return;
+  const std::string hash =
+      HexEncode(Sha256(absl::StrCat(unit.directory(), "\n", unit.main_file())));
+  for (llvm::GlobalVariable& global : module.globals()) {
+    if (!global.hasLocalLinkage() || !IsDeviceState(global)) continue;
+    // As Clang names those that it makes external itself.
+    global.setName(
+        absl::StrCat(global.getName().str(), "__static__", hash.substr(0, 16)));
+  }
 }
 
 absl::Status SelectKernels(const std::vector<std::string>& kernels,

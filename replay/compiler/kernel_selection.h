@@ -33,6 +33,12 @@ absl::Status CheckKept(
     const llvm::Module& module,
     google::protobuf::RepeatedPtrField<v1::ModuleGlobal>& globals);
 
+// Of a unit of relocatable device code: gives the variables that only it can
+// name names that no other unit has. Linking would give them some, by the order
+// it goes in.
+void NameVariablesByUnit(const v1::CompileTranslationUnit& unit,
+                         llvm::Module& module);
+
 // Device variables in global and constant memory that launches share; not the
 // notes of instrumented code, which are its executor's.
 bool IsDeviceState(const llvm::GlobalVariable& global);

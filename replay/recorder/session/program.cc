@@ -74,6 +74,13 @@ std::vector<std::string> Program::SourceVariables() const {
   return symbols;
 }
 
+std::string Program::FindSourceVariable(const std::string& name) const {
+  const std::vector<std::string> candidates =
+      OfNamedUnit(SourceVariables(), name);
+  const int found = FindSymbol(candidates, name);
+  return found >= 0 ? candidates[static_cast<size_t>(found)] : "";
+}
+
 absl::StatusOr<ProgramKernel> Program::FindKernel(
     const std::string& name) const {
   const std::vector<std::string> runnable = OfNamedUnit(Keys(object_of_), name);

@@ -45,6 +45,9 @@ class Program {
       const std::string& name) const;
   // Every device variable of the units.
   std::vector<std::string> SourceVariables() const;
+  // The one of them that another compiler calls `name`; empty: none, or
+  // several.
+  std::string FindSourceVariable(const std::string& name) const;
   // The kernel alone. An instrumented cubin keeps every variable: addresses in
   // memory may lead to any.
   absl::StatusOr<v1::CompileReply> CompileKernel(

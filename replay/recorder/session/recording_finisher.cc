@@ -99,11 +99,10 @@ void AddWholeMemory(const CapturedMemory& memory, BorrowedChunks* chunks,
 
 // Variables get the names that the source's compiler gives them.
 void NameAsInSource(const Program& program, std::vector<ImageRange>* image) {
-  const std::vector<std::string> variables = program.SourceVariables();
   for (ImageRange& range : *image) {
     if (range.symbol.empty()) continue;
-    const int found = FindSymbol(variables, range.symbol);
-    if (found >= 0) range.symbol = variables[static_cast<size_t>(found)];
+    const std::string name = program.FindSourceVariable(range.symbol);
+    if (!name.empty()) range.symbol = name;
   }
 }
 

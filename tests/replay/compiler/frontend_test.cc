@@ -298,6 +298,37 @@ TEST_F(FrontendTest, LinksRelocatableDeviceCode) {
   EXPECT_THAT(half.diagnostics(), HasSubstr("_Z3Fari"));
 }
 
+// Units hold their kernel's own translation unit first.
+TEST_F(FrontendTest, StaticVariablesOfOneNameKeepTheirNamesInAnyOrder) {
+  v1::CompileInput input;
+  input.set_architecture("sm_90");
+  for (const char* name : {"rdc/left.cu", "rdc/right.cu"}) {
+    const bool left = input.translation_units().empty();
+    tree_.Write(name,
+                absl::StrCat("static __device__ int count;\n"
+                             "extern \"C\" __global__ void ",
+                             left ? "Left" : "Right", "() { ++count; }\n"));
+    v1::CompileInput one = InputFor(tree_.Path(name));
+    one.mutable_translation_units(0)->add_clang_args("-fgpu-rdc");
+    one = Enclosed(one);
+    const v1::CompileReply ir = Compile(one, {}, v1::COMPILE_TARGET_DEVICE_IR);
+    ASSERT_EQ(Describe(ir), "OK");
+    one.mutable_translation_units(0)->set_ir(ir.code());
+    *input.add_translation_units() = one.translation_units(0);
+  }
+  input.add_kernels("Right");
+  std::vector<std::string> symbols;
+  for (const char* key : {"left first", "right first"}) {
+    input.set_key(key);
+    const v1::CompileReply reply = Compile(input, {}, v1::COMPILE_TARGET_CUBIN);
+    ASSERT_EQ(Describe(reply), "OK");
+    ASSERT_EQ(reply.globals_size(), 1);
+    symbols.push_back(reply.globals(0).symbol());
+    input.mutable_translation_units()->SwapElements(0, 1);
+  }
+  EXPECT_EQ(symbols[0], symbols[1]);
+}
+
 // One row of tests/apps/apps.tsv.
 struct App {
   std::string name;
