@@ -1,6 +1,7 @@
 #include "replay/device/cuda/cuda_device.h"
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -61,7 +62,7 @@ class CudaResidentUnit : public ResidentUnit {
         variable.constant = global.constant();
       }
     }
-    AddVariables(*variables, /*keep=*/true, &request);
+    AddVariables(*variables, /*is_applications=*/false, &request);
     return Load(std::move(request));
   }
 
@@ -75,13 +76,16 @@ class CudaResidentUnit : public ResidentUnit {
     v1::LoadCudaModuleRequest request;
     ASSIGN_OR_RETURN(*request.mutable_image(),
                      unit_.chunks().GetString(manifest.machine_code()));
-    request.set_kernel(manifest.kernel().symbol());
+    request.set_kernel(manifest.kernel().application_symbol().empty()
+                           ? manifest.kernel().symbol()
+                           : manifest.kernel().application_symbol());
     // The unit holds all that the application's kernel touches.
     const absl::StatusOr<std::string> cubin =
         CubinFor(request.image(), manifest.architecture());
     const absl::StatusOr<std::vector<CubinVariable>> variables =
         CubinVariables(cubin.ok() ? *cubin : request.image());
-    if (variables.ok()) AddVariables(*variables, /*keep=*/false, &request);
+    if (variables.ok())
+      AddVariables(*variables, /*is_applications=*/true, &request);
     return Load(std::move(request), /*is_applications=*/true);
   }
 
@@ -153,11 +157,13 @@ class CudaResidentUnit : public ResidentUnit {
     return false;
   }
 
-  // What the code declares.
-  void AddVariables(const std::vector<CubinVariable>& declared, bool keep,
+  // What the code declares. Of code that is not the application's, variables
+  // that are no range keep what they are loaded with.
+  void AddVariables(const std::vector<CubinVariable>& declared,
+                    bool is_applications,
                     v1::LoadCudaModuleRequest* request) const {
     const std::map<std::string, std::string> ranges =
-        RangesUnderOtherNames(declared);
+        RangesUnderOtherNames(declared, is_applications);
     for (const CubinVariable& in_code : declared) {
       v1::CudaModuleVariable* variable = request->add_variables();
       variable->set_symbol(in_code.symbol);
@@ -168,26 +174,41 @@ class CudaResidentUnit : public ResidentUnit {
       variable->set_bytes(in_code.bytes);
       variable->set_section(in_code.section);
       variable->set_offset(in_code.offset);
-      variable->set_keep(keep && !in_code.constant &&
+      variable->set_keep(!is_applications && !in_code.constant &&
                          variable->range_symbol().empty() &&
                          !IsRange(in_code.symbol));
     }
   }
 
   // Ranges of the unit that the code has under another name: code's name to
-  // range's.
+  // range's. A variable that has some range's name is no other range's.
   std::map<std::string, std::string> RangesUnderOtherNames(
-      const std::vector<CubinVariable>& in_code) const {
-    std::vector<std::string> symbols;
-    for (const CubinVariable& variable : in_code)
-      symbols.push_back(variable.symbol);
+      const std::vector<CubinVariable>& in_code, bool is_applications) const {
+    const auto wanted = [&](const v1::MemoryRange& range) {
+      return is_applications && !range.application_symbol().empty()
+                 ? range.application_symbol()
+                 : range.symbol();
+    };
+    std::set<std::string> claimed;
+    for (const v1::MemoryRange& range : unit_.manifest().memory())
+      claimed.insert(wanted(range));
+    std::set<std::string> declared;
+    std::vector<std::string> unclaimed;
+    for (const CubinVariable& variable : in_code) {
+      declared.insert(variable.symbol);
+      if (!claimed.contains(variable.symbol))
+        unclaimed.push_back(variable.symbol);
+    }
     std::map<std::string, std::string> names;
     for (const v1::MemoryRange& range : unit_.manifest().memory()) {
       if (range.symbol().empty()) continue;
-      const int found = FindSymbol(symbols, range.symbol());
-      if (found < 0) continue;
-      const std::string& symbol = symbols[static_cast<size_t>(found)];
-      if (symbol != range.symbol()) names[symbol] = range.symbol();
+      std::string name = wanted(range);
+      if (!declared.contains(name)) {
+        const int found = FindSymbol(unclaimed, name);
+        if (found < 0) continue;
+        name = unclaimed[static_cast<size_t>(found)];
+      }
+      if (name != range.symbol()) names[name] = range.symbol();
     }
     return names;
   }

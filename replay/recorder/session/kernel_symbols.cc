@@ -34,6 +34,14 @@ std::string WithoutUniquePrefix(const std::string& symbol) {
              : symbol;
 }
 
+// nvcc's namespace of what a unit of relocatable code alone can name.
+std::string WithoutUnitNamespace(const std::string& name) {
+  const size_t end = name.find("::");
+  return name.rfind("_INTERNAL_", 0) == 0 && end != std::string::npos
+             ? name.substr(end + 2)
+             : name;
+}
+
 }  // namespace
 
 std::string DemangledName(const std::string& symbol) {
@@ -46,7 +54,8 @@ std::string DemangledName(const std::string& symbol) {
 }
 
 std::string NormalizedSymbol(const std::string& symbol) {
-  return DemangledName(WithoutUniqueSuffix(WithoutUniquePrefix(symbol)));
+  return WithoutUnitNamespace(
+      DemangledName(WithoutUniqueSuffix(WithoutUniquePrefix(symbol))));
 }
 
 int FindSymbol(const std::vector<std::string>& symbols,

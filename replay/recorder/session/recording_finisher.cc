@@ -97,12 +97,19 @@ void AddWholeMemory(const CapturedMemory& memory, BorrowedChunks* chunks,
   }
 }
 
-// Variables get the names that the source's compiler gives them.
-void NameAsInSource(const Program& program, std::vector<ImageRange>* image) {
-  for (ImageRange& range : *image) {
-    if (range.symbol.empty()) continue;
-    const std::string name = program.FindSourceVariable(range.symbol);
-    if (!name.empty()) range.symbol = name;
+// Variables get the names that the source's compiler gives them. Where the
+// application has others, of the kernel too, these are kept beside.
+void NameAsInSource(const CapturedLaunch& captured, v1::Unit* unit) {
+  if (captured.program == nullptr) return;
+  if (captured.kernel.symbol() != unit->kernel().symbol())
+    unit->mutable_kernel()->set_application_symbol(captured.kernel.symbol());
+  for (v1::MemoryRange& range : *unit->mutable_memory()) {
+    if (range.symbol().empty()) continue;
+    const std::string name =
+        captured.program->FindSourceVariable(range.symbol());
+    if (name.empty() || name == range.symbol()) continue;
+    range.set_application_symbol(range.symbol());
+    range.set_symbol(name);
   }
 }
 
@@ -154,7 +161,6 @@ absl::Status RecordingFinisher::Finish(const CapturedLaunch& captured) {
   }
   ASSIGN_OR_RETURN(std::vector<ImageRange> image,
                    CutMemory(captured, observation));
-  if (captured.program != nullptr) NameAsInSource(*captured.program, &image);
   uint64_t bytes = 0;
   RecordedInstance instance;
   for (const ImageRange& range : image) {
@@ -170,6 +176,7 @@ absl::Status RecordingFinisher::Finish(const CapturedLaunch& captured) {
   LaunchFacts facts = FactsOf(captured, kernel, std::move(image));
   if (observation.made) facts.accesses = &observation.report;
   ASSIGN_OR_RETURN(v1::Unit unit, builder_.Build(facts));
+  NameAsInSource(captured, &unit);
   unit.set_deterministic(deterministic);
   *unit.mutable_provenance() = Describe(captured);
   ledger_->AddUnit(captured.ticket, std::move(unit), std::move(instance));
@@ -183,6 +190,7 @@ absl::StatusOr<std::unique_ptr<ResidentUnit>> RecordingFinisher::LoadWhole(
   facts.program = nullptr;  // its sources serve nothing here
   ASSIGN_OR_RETURN(v1::Unit unit, UnitBuilder(chunks.get()).Build(facts));
   AddWholeMemory(*captured.memory, chunks.get(), &unit);
+  NameAsInSource(captured, &unit);
   *unit.mutable_provenance() = Describe(captured);
   return device_->Load(UnitReader("capture", std::move(unit), chunks));
 }

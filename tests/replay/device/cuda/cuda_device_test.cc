@@ -241,6 +241,18 @@ TEST_F(CudaDeviceTest, ApplicationCodeIsTheUnitsOwn) {
   EXPECT_TRUE(Judge(*resident_).equal);
 }
 
+TEST_F(CudaDeviceTest, ApplicationCodeMayNameTheKernelOtherwise) {
+  *unit_.mutable_machine_code() =
+      *store_->Put("fake\nkernel double\nkernel triple\n");
+  unit_.mutable_kernel()->set_symbol("_ZL6doublev__intern__1a2b");
+  unit_.mutable_kernel()->set_application_symbol("double");
+  Load();
+  const auto kernel = resident_->LoadApplicationKernel();
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  Run(*resident_, **kernel);
+  EXPECT_TRUE(Judge(*resident_).equal);
+}
+
 TEST_F(CudaDeviceTest, ApplicationMayWriteWhereNobodySawItWrite) {
   *unit_.mutable_machine_code() = *store_->Put("fake\nkernel writes_input\n");
   unit_.mutable_kernel()->set_symbol("writes_input");
@@ -313,6 +325,24 @@ TEST_F(CudaDeviceTest, VariablesMayHaveOtherNamesInTheCode) {
     const Verdict verdict = Judge(*resident_);
     EXPECT_TRUE(verdict.equal);
     EXPECT_EQ(verdict.ranges.size(), 3u);
+  }
+}
+
+// Static variables of two translation units, of which the code has one.
+TEST_F(CudaDeviceTest, AVariableIsNotTakenForItsNamesake) {
+  AddVariable(kFactor, "factor", 2, 2);
+  AddVariable(kCounter, "count", 0, 1);
+  AddVariable(kCounter + 256, "_ZL5count__static__7", 5, 5);
+  Load();
+  v1::CompileReply code =
+      Code("scale", "variable factor 8 77\nvariable count 8 99\n");
+  code.add_globals()->set_symbol("factor");
+  code.add_globals()->set_symbol("count");
+  const auto kernel = resident_->LoadKernel(code, "scale");
+  ASSERT_TRUE(kernel.ok());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(Run(*resident_, **kernel).kind, v1::OUTCOME_KIND_OK);
+    EXPECT_TRUE(Judge(*resident_).equal);
   }
 }
 

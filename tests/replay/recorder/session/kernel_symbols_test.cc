@@ -28,6 +28,13 @@ TEST(KernelSymbolsTest, CompilersAgreeAfterNormalization) {
   // A static variable.
   EXPECT_EQ(NormalizedSymbol("_ZL5table"), NormalizedSymbol("table"));
   EXPECT_EQ(NormalizedSymbol("_ZL5table__static__77aa"), "table");
+  // namespace { __device__ unsigned rounds; }: Clang, nvcc -rdc=true.
+  EXPECT_EQ(
+      NormalizedSymbol("_ZN12_GLOBAL__N_16roundsE__static__77aa"),
+      NormalizedSymbol(
+          "__nv_static_28__8d71c7e2_7_left_cu_da5a6af1__ZN37_INTERNAL_8d71c7e2_"
+          "7_left_cu_da5a6af139_GLOBAL__N__8d71c7e2_7_left_cu_da5a6af16"
+          "roundsE"));
 }
 
 TEST(KernelSymbolsTest, OverloadsStayDifferent) {
