@@ -115,13 +115,15 @@ class Recording:
         units, problem, messages = self.record(app)
         replays = [self.replay(app, unit) for unit in units]
         kind, _, word = app["expected"].partition(":")
-        if kind == "refuse" and not problem:
+        # A program that finds the machine without what the kernel needs leaves it out.
+        absent = kind == "refuse" and not problem and "no kernel matches" in messages
+        if kind == "refuse" and not problem and not absent:
             problem = f"recorded, expected to be refused with '{word}'" if units or word not in messages else ""
         elif not units and not problem:
             problem = "nothing recorded"
         elif kind == "machine-code" and not problem and "cannot be remixed" not in messages:
             problem = "recorded without saying that it cannot be remixed"
-        return {"app": app["name"], "refused": kind == "refuse", "units": units, "problem": problem, "messages": messages, "replays": replays}
+        return {"app": app["name"], "refused": kind == "refuse", "absent": absent, "units": units, "problem": problem, "messages": messages, "replays": replays}
 
     def run_all(self, apps):
         if not self.options.built:
@@ -134,6 +136,9 @@ class Recording:
         return self.summarize(results)
 
     def show(self, result):
+        if result["absent"]:
+            print(f"{result['app']:22} left its kernel out: this machine lacks what it needs", flush=True)
+            return
         own = ",".join(replay["own"] for replay in result["replays"]) or "-"
         ir = ",".join(replay["ir"] for replay in result["replays"]) or "-"
         print(f"{result['app']:22} {len(result['units'])} units, own code {own}, IR {ir}"
@@ -145,6 +150,7 @@ class Recording:
                 print("    " + replay["problem"].replace("\n", "\n    "), flush=True)
 
     def summarize(self, results):
+        results = [r for r in results if not r["absent"]]
         recorded = [r for r in results if (r["units"] or r["refused"]) and not r["problem"]]
         replays = [replay for r in results for replay in r["replays"]]
         own = [replay for replay in replays if replay["own"] in ("exact", "within tolerance")]
