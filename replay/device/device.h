@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,8 @@ struct DeviceFacts {
 struct LaunchReport {
   v1::OutcomeKind kind = v1::OUTCOME_KIND_UNSPECIFIED;
   absl::Duration device_time;  // read where the kernel's code cannot reach
-  absl::Duration wall_time;    // request to reply, for the cross-check
+  // Request to reply, for the cross-check; may hold a verification.
+  absl::Duration wall_time;
   std::string diagnostics;
   std::string printf_output;
   v1::AccessReport accesses;  // of an instrumented launch
@@ -62,6 +64,9 @@ struct LaunchOptions {
   absl::Duration timeout = absl::Seconds(10);
   uint64_t poison_seed = 0;  // fills shared memory where that is cheap
   bool instrumented = false;
+  // That of the Verify to come: a device may verify at once, so that nobody
+  // waits for a message between the two.
+  std::optional<v1::Tolerance> verify_tolerance;
 };
 
 // How memory after a launch compares with the reference.

@@ -339,6 +339,7 @@ absl::StatusOr<LaunchReport> Evaluator::RunOnce(LoadedKernel& kernel,
   options.launch = launch;
   options.timeout = timeout;
   options.poison_seed = seed;
+  options.verify_tolerance = baseline_.tolerance;
   ASSIGN_OR_RETURN(LaunchReport report, resident_->Launch(kernel, options));
   if (report.kind != v1::OUTCOME_KIND_OK) return report;
   ASSIGN_OR_RETURN(*verdict, resident_->Verify(baseline_.tolerance));

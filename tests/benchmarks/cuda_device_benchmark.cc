@@ -307,6 +307,7 @@ absl::Status Bench::MeasureJudgedLaunch() {
         MakeLaunch(id, right ? "zeros" : "nothing", grid, kZerosBlock));
     launch.mutable_prepare()->set_restore(true);
     launch.mutable_prepare()->set_poison(true);
+    launch.mutable_verify_tolerance();
     v1::VerifyCudaRequest verify;
     verify.set_unit(id);
     ASSIGN_OR_RETURN(const double us, MedianUs([&]() -> absl::Status {

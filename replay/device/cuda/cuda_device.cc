@@ -110,6 +110,8 @@ class CudaResidentUnit : public ResidentUnit {
     *request.mutable_launch() = options.launch;
     request.set_arguments(unit_.manifest().arguments());
     request.set_instrumented(options.instrumented);
+    if (options.verify_tolerance.has_value())
+      *request.mutable_verify_tolerance() = *options.verify_tolerance;
     request.set_keep_l2(options_.keep_l2);
     request.set_keep_mapped(options_.keep_golden_mapped);
     ASSIGN_OR_RETURN(LaunchReport report,

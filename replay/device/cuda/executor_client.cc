@@ -7,6 +7,8 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -68,6 +70,8 @@ class ClientImpl : public CudaExecutorClient {
     std::unique_ptr<cuda::UnitImage> image;
     bool loaded = false;     // in the present child
     bool has_state = false;  // what a preparation or launch left is still there
+    // Of that state, with this tolerance.
+    std::optional<std::pair<std::string, v1::CudaVerdict>> verdict;
     uint64_t last_use = 0;
   };
   struct Module {
@@ -419,6 +423,7 @@ absl::Status ClientImpl::Prepare(const v1::PrepareCudaRequest& prepare) {
   ASSIGN_OR_RETURN(Unit * unit, EnsureUnit(prepare.unit()));
   v1::CudaExecutorRequest request;
   *request.mutable_prepare() = prepare;
+  unit->verdict.reset();
   RETURN_IF_ERROR(Serve(request).status());
   unit->has_state = true;
   return absl::OkStatus();
@@ -430,6 +435,7 @@ absl::StatusOr<LaunchReport> ClientImpl::Launch(
   ASSIGN_OR_RETURN(Unit * unit, EnsureUnit(launch.unit()));
   RETURN_IF_ERROR(EnsureModule(launch.module()));
   v1::CudaExecutorRequest request;
+  unit->verdict.reset();
   *request.mutable_launch() = launch;
   request.mutable_launch()->set_timeout_ms(absl::ToDoubleMilliseconds(timeout));
   v1::CudaExecutorReply reply;
@@ -459,6 +465,10 @@ absl::StatusOr<LaunchReport> ClientImpl::Launch(
     report.printf_output = reply.launch().printf_output();
     report.accesses = std::move(*reply.mutable_launch()->mutable_accesses());
     unit->has_state = !reply.context_lost();
+    if (reply.has_verdict()) {
+      unit->verdict.emplace(launch.verify_tolerance().SerializeAsString(),
+                            std::move(*reply.mutable_verdict()));
+    }
   }
   if (timed_out) {
     report.kind = v1::OUTCOME_KIND_TIMEOUT;
@@ -472,6 +482,10 @@ absl::StatusOr<v1::CudaVerdict> ClientImpl::Verify(
     const v1::VerifyCudaRequest& verify) {
   std::lock_guard<std::mutex> lock(mutex_);
   RETURN_IF_ERROR(CheckState(verify.unit()));
+  const auto& known = units_[verify.unit()].verdict;
+  if (known.has_value() &&
+      known->first == verify.default_tolerance().SerializeAsString())
+    return known->second;
   v1::CudaExecutorRequest request;
   *request.mutable_verify() = verify;
   ASSIGN_OR_RETURN(v1::CudaExecutorReply reply, Serve(request));
@@ -483,6 +497,7 @@ absl::Status ClientImpl::AdoptReference(uint64_t id) {
   RETURN_IF_ERROR(CheckState(id));
   v1::CudaExecutorRequest request;
   request.mutable_adopt_reference()->set_unit(id);
+  units_[id].verdict.reset();
   ASSIGN_OR_RETURN(const v1::CudaExecutorReply reply, Serve(request));
   ASSIGN_OR_RETURN(std::vector<cuda::AdoptedPiece> pieces,
                    ReadReference(id, reply));

@@ -57,7 +57,8 @@ class CudaExecutorClient {
 
   virtual absl::Status Prepare(const v1::PrepareCudaRequest& request) = 0;
 
-  // The report's kind is OK, INVALID_LAUNCH, DEVICE_FAULT or TIMEOUT.
+  // The report's kind is OK, INVALID_LAUNCH, DEVICE_FAULT or TIMEOUT. A verdict
+  // that comes with it is kept for Verify.
   virtual absl::StatusOr<LaunchReport> Launch(
       const v1::LaunchCudaRequest& request, absl::Duration timeout) = 0;
 

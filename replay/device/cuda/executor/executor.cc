@@ -150,7 +150,13 @@ absl::Status Executor::Launch(const v1::LaunchCudaRequest& request,
   RETURN_IF_ERROR(memory->Bind(module->second.get()));
   RETURN_IF_ERROR(memory->Prepare(request.prepare()));
   RETURN_IF_ERROR(memory->PrepareVariables(request.prepare()));
-  return RunKernel(request, *module->second, *memory, reply);
+  RETURN_IF_ERROR(RunKernel(request, *module->second, *memory, reply));
+  if (!request.has_verify_tolerance() ||
+      reply->launch().kind() != v1::OUTCOME_KIND_OK)
+    return absl::OkStatus();
+  ASSIGN_OR_RETURN(*reply->mutable_verdict(),
+                   memory->Verify(request.verify_tolerance()));
+  return absl::OkStatus();
 }
 
 absl::Status Executor::RunKernel(const v1::LaunchCudaRequest& request,

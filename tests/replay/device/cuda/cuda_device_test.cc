@@ -434,6 +434,28 @@ TEST_F(CudaDeviceTest, InstrumentedLaunchReportsWhatWasTouched) {
   EXPECT_TRUE(Judge(*resident_).equal);
 }
 
+TEST_F(CudaDeviceTest, VerdictThatCameWithTheLaunchIsOfItsToleranceAndState) {
+  Load();
+  const auto kernel = LoadCode(*resident_, "nearly_double");
+  LaunchOptions options;
+  options.launch = unit_.launch();
+  options.verify_tolerance.emplace();
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(resident_->Restore().ok());
+    const auto report = resident_->Launch(*kernel, options);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_FALSE(Judge(*resident_).equal);
+    EXPECT_TRUE(Judge(*resident_, 1e-4).equal);
+    options.verify_tolerance->set_relative(1e-4);
+  }
+  EXPECT_TRUE(Judge(*resident_, 1e-4).equal);
+  ASSERT_TRUE(resident_->Restore().ok());
+  EXPECT_FALSE(Judge(*resident_, 1e-4).equal);
+  ASSERT_TRUE(resident_->Launch(*kernel, options).ok());
+  ASSERT_TRUE(resident_->AdoptReference().ok());
+  EXPECT_EQ(Judge(*resident_, 1e-4).ranges[0].max_relative(), 0);
+}
+
 TEST_F(CudaDeviceTest, GoldenCopiesMayStayMapped) {
   CudaDeviceOptions options;
   options.keep_l2 = true;
