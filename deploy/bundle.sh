@@ -16,13 +16,13 @@ output=$(realpath -m "${1:-$REPRISE_ROOT/build/reprise-bundle.tar.xz}")
 limit_mib=64
 
 ensure_cuda
-build release reprise_all load_cubins cuda_device_benchmark
+build release reprise_all load_cubins cuda_device_benchmark replay_benchmark
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 bundle=$stage/reprise-bundle
 mkdir -p "$bundle/bin" "$bundle/lib/clang/22" "$bundle/share"
 cp "$REPRISE_ROOT/build/release/bin/reprise" "$bundle/bin/"
-cp "$REPRISE_ROOT"/build/release/tests/bin/{load_cubins,cuda_device_benchmark} "$bundle/bin/"
+cp "$REPRISE_ROOT"/build/release/tests/bin/{load_cubins,cuda_device_benchmark,replay_benchmark} "$bundle/bin/"
 cp "$REPRISE_ROOT"/build/release/lib/libreprise_{cudart,cuda}.so "$bundle/lib/"
 strip "$bundle"/bin/*
 

@@ -160,6 +160,7 @@ absl::Status Evaluator::Initialize() {
 
 // The application's own code where it runs, else the recorded IR.
 absl::Status Evaluator::ChooseBaseline() {
+  if (options_.compare_equal_code) return UseRecordedIr();
   absl::StatusOr<std::unique_ptr<LoadedKernel>> application =
       resident_->LoadApplicationKernel();
   if (application.ok()) {
@@ -170,6 +171,10 @@ absl::Status Evaluator::ChooseBaseline() {
   if (!absl::IsUnimplemented(application.status())) return application.status();
   LOG_DEBUG("the baseline is the recorded IR: {}",
             std::string(application.status().message()));
+  return UseRecordedIr();
+}
+
+absl::Status Evaluator::UseRecordedIr() {
   baseline_.kind = v1::BASELINE_KIND_RECORDED_IR_DEFAULT_O3;
   RETURN_IF_ERROR(BuildRecordedIr());
   return LoadBaseline();
@@ -380,6 +385,7 @@ bool Evaluator::Build(const v1::Variant& variant, Built* built,
     return false;
   }
   built->same_as_baseline =
+      !options_.compare_equal_code &&
       baseline_.kind == v1::BASELINE_KIND_RECORDED_IR_DEFAULT_O3 &&
       built->code.code_sha256() == baseline_.code.code_sha256() &&
       SameLaunch(built->launch, baseline_.launch);

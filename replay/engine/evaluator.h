@@ -53,6 +53,9 @@ struct EvaluatorOptions {
   absl::Duration minimum_timeout = absl::Seconds(2);
   // Unmodified replays made to learn determinism.
   int learning_replays = 3;
+  // For checks of the measuring itself: the baseline is the recorded IR,
+  // rebuilt, and a variant of the same machine code is measured like any other.
+  bool compare_equal_code = false;
   // Stop sampling a variant after this long.
   absl::Duration time_per_variant = absl::Seconds(2);
 };
@@ -105,6 +108,7 @@ class Evaluator {
             EvaluatorOptions options);
   absl::Status Initialize();
   absl::Status ChooseBaseline();
+  absl::Status UseRecordedIr();
   absl::Status BuildRecordedIr();
   absl::Status CheckRecordedIr();
   absl::Status LoadBaseline();
