@@ -302,6 +302,26 @@ void Spins() {
   Check(Increment(Alloc(4)), "launch");
 }
 
+// A thread waits in a copy for a kernel that waits for this thread's launch.
+void BlockedThread() {
+  CUstream first = nullptr;
+  CUstream second = nullptr;
+  CHECK("cuStreamCreate", &first, 0u);
+  CHECK("cuStreamCreate", &second, 0u);
+  CUdeviceptr flag = Alloc(4);
+  CHECK("cuMemsetD8", flag, static_cast<unsigned char>(0), size_t{4});
+  Check(Launch(Kernel("spin"), first, {&flag}), "launch");
+  std::thread reader([flag] {
+    CHECK("cuCtxSetCurrent", g_context);
+    printf("read %d\n", ReadInt(flag));
+  });
+  usleep(100000);  // into the copy
+  int value = 1;
+  int count = 1;
+  Check(Launch(Kernel("fill"), second, {&flag, &value, &count}), "launch");
+  reader.join();
+}
+
 void Pools() {
   const auto calls =
       reinterpret_cast<long (*)(const char*)>(dlsym(g_library, "fakeCalls"));
@@ -433,6 +453,7 @@ int main(int, char** argv) {
   if (scenario == "host-memory") HostMemory();
   if (scenario == "ipc") Ipc();
   if (scenario == "spins") Spins();
+  if (scenario == "blocked-thread") BlockedThread();
   if (scenario == "pools") Pools();
   if (scenario == "reloads") Reloads();
   if (scenario == "used-then-forks") {

@@ -291,6 +291,16 @@ TEST_F(DriverRecorderTest, LaunchesThatWaitForWhatComesLaterAreAbandoned) {
   EXPECT_TRUE(OneProcess().recordings[2].complete);
 }
 
+TEST_F(DriverRecorderTest, ALaunchThatAnotherThreadsCallWaitsForIsAbandoned) {
+  Script script;
+  script.wanted = [](const std::string& name) { return name == "fill"; };
+  script.patience_ms = 300;
+  const ShellResult result = Run("driver_app blocked-thread", &script);
+  EXPECT_THAT(result.out, HasSubstr("read 1\n"));
+  EXPECT_THAT(OneProcess().abandoned,
+              ElementsAre(HasSubstr("calls of other threads did not end")));
+}
+
 TEST_F(DriverRecorderTest, PoolsAreServedUnlessTheyAreShared) {
   Script script;
   const ShellResult result = Run("driver_app pools", &script);

@@ -737,15 +737,16 @@ EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from,
   memcpy(reinterpret_cast<void*>(to), from, bytes);
   return g_sticky;
 }
-EXPORT CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
+EXPORT CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes,
+                                     CUstream) {
   Lock lock(g_mutex);
   if (g_sticky == CUDA_SUCCESS)
     memcpy(to, reinterpret_cast<void*>(from), bytes);
   return g_sticky;
 }
-EXPORT CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes,
-                                     CUstream) {
-  return cuMemcpyDtoH_v2(to, from, bytes);
+EXPORT CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
+  AwaitSpinning(nullptr);
+  return cuMemcpyDtoHAsync_v2(to, from, bytes, nullptr);
 }
 EXPORT CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value,
                               size_t bytes) {
