@@ -166,6 +166,14 @@ void Devices() {
   Check(Fill(first, 1, 1), "launch");
 }
 
+void TwoDevices() {
+  Check(Fill(Alloc(100), 1, 1), "launch");
+  CUcontext other = nullptr;
+  CHECK("cuDevicePrimaryCtxRetain", &other, CUdevice{1});
+  CHECK("cuCtxSetCurrent", other);
+  Check(Fill(Alloc(100), 2, 1), "launch");
+}
+
 void Mappings() {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -446,6 +454,7 @@ int main(int, char** argv) {
   if (scenario == "captures") Captures();
   if (scenario == "threads") Threads();
   if (scenario == "devices") Devices();
+  if (scenario == "two-devices") TwoDevices();
   if (scenario == "mappings") Mappings();
   if (scenario == "contexts") Contexts();
   if (scenario == "forms") Forms();
