@@ -84,6 +84,11 @@ class DriverConnection {
  public:
   DriverConnection(int fd, const DriverConnectionOptions& options)
       : fd_(fd), options_(options) {}
+  ~DriverConnection() {
+    if (reserve_ != nullptr) --*options_.processes;
+  }
+  DriverConnection(const DriverConnection&) = delete;
+  DriverConnection& operator=(const DriverConnection&) = delete;
 
   void Serve() {
     wire::MessageHeader header;
@@ -188,8 +193,10 @@ bool DriverConnection::Hello(Payload& payload) {
   if (!counters->ok()) return false;
   counters_ = std::move(counters);
   if (options_.ledger->Records()) {
+    ++*options_.processes;
     reserve_ = std::make_unique<HostReserve>(
-        [this] { return counters_->device_bytes(); });
+        [this] { return counters_->device_bytes(); },
+        [this] { return options_.processes->load(); });
   }
   executable_ = payload.TakeRest();
   options_.on_hello();

@@ -5,8 +5,10 @@
 #ifndef REPRISE_REPLAY_RECORDER_SESSION_DRIVER_CONNECTION_H_
 #define REPRISE_REPLAY_RECORDER_SESSION_DRIVER_CONNECTION_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -45,6 +47,9 @@ struct DriverConnectionOptions {
   absl::Duration patience;  // see HelloReply
   ProgramCatalog* catalog = nullptr;
   LaunchLedger* ledger = nullptr;
+  // That record now; shared by all connections.
+  std::shared_ptr<std::atomic<int>> processes =
+      std::make_shared<std::atomic<int>>(0);
   CaptureList* captures = nullptr;
   // A process has begun to use CUDA.
   std::function<void()> on_hello;

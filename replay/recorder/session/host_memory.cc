@@ -117,8 +117,11 @@ void HostPages::Populate(uint64_t bytes) {
   ready_ += bytes;
 }
 
-HostReserve::HostReserve(std::function<uint64_t()> wanted)
-    : wanted_(std::move(wanted)), thread_([this] { Grow(); }) {}
+HostReserve::HostReserve(std::function<uint64_t()> wanted,
+                         std::function<int()> reserves)
+    : wanted_(std::move(wanted)),
+      reserves_(std::move(reserves)),
+      thread_([this] { Grow(); }) {}
 
 HostReserve::~HostReserve() {
   {
@@ -156,7 +159,8 @@ void HostReserve::GrowTowards(uint64_t goal) {
     if (!pages.ok()) return;
     pages_ = *std::move(pages);
   }
-  const uint64_t limit = std::min(goal, (available + pages_.ready()) / 4);
+  const uint64_t share = 4 * static_cast<uint64_t>(std::max(1, reserves_()));
+  const uint64_t limit = std::min(goal, (available + pages_.ready()) / share);
   if (pages_.ready() < limit)
     pages_.Populate(std::min(kStepBytes, limit - pages_.ready()));
 }

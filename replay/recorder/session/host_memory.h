@@ -51,9 +51,10 @@ class HostPages {
 // Thread-safe.
 class HostReserve {
  public:
-  // Asks now and then how many bytes to have ready. They are at most a quarter
-  // of what this host has available.
-  explicit HostReserve(std::function<uint64_t()> wanted);
+  // Asks now and then how many bytes to have ready, and how many reserves there
+  // are: one for each process of the application. All together have at most
+  // about a quarter of what this host has available.
+  HostReserve(std::function<uint64_t()> wanted, std::function<int()> reserves);
   ~HostReserve();
   HostReserve(const HostReserve&) = delete;
   HostReserve& operator=(const HostReserve&) = delete;
@@ -66,6 +67,7 @@ class HostReserve {
   void GrowTowards(uint64_t goal);
 
   const std::function<uint64_t()> wanted_;
+  const std::function<int()> reserves_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopped_ = false;

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 namespace reprise {
@@ -48,7 +50,7 @@ TEST(HostPagesTest, MoreThanThereAreIsNotPopulated) {
 
 TEST(HostReserveTest, IsReadyInTimeAndServesWhatItDoesNotHave) {
   constexpr uint64_t kWanted = 5 * kLargePage;
-  HostReserve reserve([] { return kWanted; });
+  HostReserve reserve([] { return kWanted; }, [] { return 1; });
   HostPages pages;
   for (int i = 0; i < 10000 && pages.ready() == 0; ++i)
     pages = *reserve.Take(3 * kLargePage);
@@ -62,8 +64,19 @@ TEST(HostReserveTest, IsReadyInTimeAndServesWhatItDoesNotHave) {
   if (huge.ok()) EXPECT_GE(huge->bytes(), uint64_t{1} << 45);
 }
 
+TEST(HostReserveTest, ManyReservesShareWhatOneMayHave) {
+  std::atomic<int> asked = 0;
+  HostReserve reserve([] { return uint64_t{1} << 44; },
+                      [&asked] {
+                        ++asked;
+                        return 1 << 30;  // none may have a large page
+                      });
+  while (asked < 2) std::this_thread::yield();
+  EXPECT_EQ(reserve.Take(kLargePage)->ready(), 0u);
+}
+
 TEST(HostReserveTest, WantsNothingUnlessAsked) {
-  HostReserve reserve([] { return uint64_t{0}; });
+  HostReserve reserve([] { return uint64_t{0}; }, [] { return 1; });
   EXPECT_EQ(reserve.Take(kLargePage)->ready(), 0u);
 }
 
