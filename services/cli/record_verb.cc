@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "replay/base/file_util.h"
@@ -23,6 +24,7 @@ struct RecordVerbOptions {
   std::string timeout = "10m";
   std::string stall_timeout = "20s";
   std::string allocator = "arena";
+  std::string arena_base = "0x200000000000";
   int top = 0;
   std::string report;
   std::vector<std::string> command;
@@ -88,6 +90,23 @@ void PrintSummary(const RecordResult& result) {
   }
 }
 
+// Where drivers give addresses, and below what replaying processes keep for
+// themselves with an arena for each device.
+absl::StatusOr<uint64_t> ParseArenaBase(const std::string& text) {
+  constexpr uint64_t kLeast = 0x1000000000;
+  constexpr uint64_t kMost = 0x400000000000;
+  constexpr uint64_t kMultiple = uint64_t{1} << 30;
+  uint64_t base = 0;
+  if (!absl::SimpleHexAtoi(text, &base) || base < kLeast || base > kMost ||
+      base % kMultiple != 0) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "got --arena-base %s, expected a hexadecimal multiple of 0x%x from "
+        "0x%x to 0x%x",
+        text, kMultiple, kLeast, kMost));
+  }
+  return base;
+}
+
 absl::Status RunRecord(const RecordVerbOptions& verb, CliContext* context) {
   if (verb.count == 0)
     return absl::InvalidArgumentError("got --count 0, expected 1 or more");
@@ -101,6 +120,7 @@ absl::Status RunRecord(const RecordVerbOptions& verb, CliContext* context) {
   ASSIGN_OR_RETURN(options.max_unit_bytes, ParseBytes(verb.max_bytes));
   ASSIGN_OR_RETURN(options.launch_timeout, ParseDuration(verb.timeout));
   ASSIGN_OR_RETURN(options.stall_timeout, ParseDuration(verb.stall_timeout));
+  ASSIGN_OR_RETURN(options.arena_base, ParseArenaBase(verb.arena_base));
   RETURN_IF_ERROR(ChooseRecordingDevice(*context, &options));
   options.native_allocator = verb.allocator == "native";
   ASSIGN_OR_RETURN(const RecordResult result,
@@ -183,6 +203,10 @@ void AddRecordVerb(CLI::App* app, CliContext* context) {
                    "driver, for programs that share device memory between "
                    "processes)")
       ->check(CLI::IsMember({"arena", "native"}))
+      ->capture_default_str();
+  verb->add_option("--arena-base", options->arena_base,
+                   "address of the arena, for applications that have something "
+                   "else there")
       ->capture_default_str();
   verb->add_option("--report", options->report,
                    "write what was seen and recorded to this file as JSON");

@@ -182,7 +182,7 @@ bool Reserve(int device, Device* d, uint64_t total_bytes) {
   Problem(
       "device %d: the driver does not give the addresses at 0x%llx (%s); its "
       "allocations stay the driver's, and units recorded here may not replay: "
-      "choose another arena base",
+      "choose others with --arena-base",
       device, static_cast<unsigned long long>(base),
       result == CUDA_SUCCESS ? "it gave others" : "it refused");
   return false;

@@ -364,7 +364,7 @@ TEST_F(DriverRecorderTest, AnArenaThatCannotBeHadIsSaid) {
   script.arena_base = 0x1000;  // the kernel gives nobody this one
   const ShellResult result = Run("driver_app launches", &script);
   EXPECT_EQ(result.out, "cell 8\nnative allocations 1\n");
-  EXPECT_THAT(OneProcess().problems, ElementsAre(HasSubstr("arena base")));
+  EXPECT_THAT(OneProcess().problems, ElementsAre(HasSubstr("--arena-base")));
 }
 
 TEST_F(DriverRecorderTest, ACapturedLaunchIsANodeAndNoLaunch) {
