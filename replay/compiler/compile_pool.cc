@@ -62,15 +62,17 @@ class CompilePoolImpl : public CompilePool {
         zmq_context_(zmq_ctx_new()),
         cache_(options_.cache_bytes) {
     for (int i = 0; i < options_.workers; ++i)
-      threads_.emplace_back([this] { ServeJobs(); });
+      seats_.push_back(std::make_unique<Seat>());
+    for (const std::unique_ptr<Seat>& seat : seats_)
+      threads_.emplace_back([this, &seat = *seat] { Serve(seat); });
   }
 
   ~CompilePoolImpl() override {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       stopping_ = true;
+      for (const std::unique_ptr<Seat>& seat : seats_) seat->wake.notify_one();
     }
-    work_.notify_all();
     for (std::thread& thread : threads_) thread.join();
     zmq_ctx_term(zmq_context_);
   }
@@ -78,6 +80,9 @@ class CompilePoolImpl : public CompilePool {
   absl::StatusOr<v1::CompileReply> Compile(
       const std::shared_ptr<const v1::CompileInput>& input,
       const v1::Variant& variant, v1::CompileTarget target) override;
+
+  void Prepare(const std::shared_ptr<const v1::CompileInput>& input,
+               v1::CompileTarget target) override;
 
   Statistics statistics() const override {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -89,14 +94,23 @@ class CompilePoolImpl : public CompilePool {
   struct Seat {
     std::unique_ptr<WorkerProcess> worker;
     std::set<std::string> known_keys;
+    // Guarded by the pool's mutex.
+    std::condition_variable wake;
+    std::shared_ptr<Job> job;                 // given to this seat
+    std::deque<std::shared_ptr<Job>> chores;  // for when there is no job
   };
 
-  void ServeJobs();
+  void Serve(Seat& seat);
+  // All require the mutex.
+  void Dispatch(std::shared_ptr<Job> job);
+  void Finish(Job& job, absl::StatusOr<ReplyPtr> result);
+  // Null: the pool is being destroyed.
+  std::shared_ptr<Job> AwaitJob(std::unique_lock<std::mutex>& lock, Seat& seat,
+                                bool* is_chore);
   absl::StatusOr<ReplyPtr> RunJob(const Job& job, Seat& seat);
   absl::Status Occupy(Seat& seat);
   absl::StatusOr<std::optional<WorkerProcess::Loss>> Ask(
       const Job& job, Seat& seat, v1::CompileReply& reply);
-  void Finish(const std::shared_ptr<Job>& job, absl::StatusOr<ReplyPtr> result);
 
   const Options options_;
   const TemporaryDirectory directory_;
@@ -106,13 +120,14 @@ class CompilePoolImpl : public CompilePool {
   std::atomic<uint64_t> next_sequence_{1};
 
   mutable std::mutex mutex_;
-  std::condition_variable work_;      // the queue or stopping_ changed
   std::condition_variable finished_;  // some job is done
   bool stopping_ = false;
-  std::deque<std::shared_ptr<Job>> queue_;
+  std::deque<std::shared_ptr<Job>> queue_;  // while no seat is idle
+  std::vector<Seat*> idle_;                 // the last one became so last
   std::unordered_map<std::string, std::shared_ptr<Job>> in_flight_;
   Statistics statistics_;
 
+  std::vector<std::unique_ptr<Seat>> seats_;
   std::vector<std::thread> threads_;
 };
 
@@ -133,8 +148,7 @@ absl::StatusOr<v1::CompileReply> CompilePoolImpl::Compile(
   }
   const auto [same, is_new] = in_flight_.emplace(job->cache_key, job);
   if (is_new) {
-    queue_.push_back(job);
-    work_.notify_one();
+    Dispatch(job);
   } else {
     ++statistics_.cache_hits;
     job = same->second;
@@ -144,30 +158,94 @@ absl::StatusOr<v1::CompileReply> CompilePoolImpl::Compile(
   return **job->result;
 }
 
-void CompilePoolImpl::ServeJobs() {
-  Seat seat;
-  // Ready before the first job wants it; an error shows at that job.
-  Occupy(seat).IgnoreError();
-  for (;;) {
-    std::shared_ptr<Job> job;
-    {
-      std::unique_lock<std::mutex> lock(mutex_);
-      work_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
-      if (stopping_) break;
-      job = std::move(queue_.front());
-      queue_.pop_front();
-    }
-    Finish(job, RunJob(*job, seat));
-    if (seat.worker == nullptr) Occupy(seat).IgnoreError();
+void CompilePoolImpl::Dispatch(std::shared_ptr<Job> job) {
+  if (idle_.empty()) {
+    queue_.push_back(std::move(job));
+    return;
+  }
+  auto chosen = std::prev(idle_.end());
+  for (auto seat = idle_.rbegin(); seat != idle_.rend(); ++seat) {
+    if ((*seat)->known_keys.count(job->input->key()) == 0) continue;
+    chosen = std::prev(seat.base());
+    break;
+  }
+  Seat* const seat = *chosen;
+  idle_.erase(chosen);
+  seat->job = std::move(job);
+  seat->wake.notify_one();
+}
+
+// A new line at the end of the kernels' file is a variant that everything has
+// to be ready for.
+void CompilePoolImpl::Prepare(
+    const std::shared_ptr<const v1::CompileInput>& input,
+    v1::CompileTarget target) {
+  auto job = std::make_shared<Job>();
+  job->input = input;
+  job->target = target;
+  const v1::CompileTranslationUnit& own = input->translation_units(0);
+  for (const v1::CompileFile& file : own.files()) {
+    if (file.path() != own.main_file()) continue;
+    v1::SourceOverlay* overlay = job->variant.add_sources();
+    overlay->set_path(file.path());
+    overlay->set_content(absl::StrCat(file.content(), "\n"));
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const std::unique_ptr<Seat>& seat : seats_) {
+    seat->chores.push_back(job);
+    seat->wake.notify_one();
   }
 }
 
-void CompilePoolImpl::Finish(const std::shared_ptr<Job>& job,
-                             absl::StatusOr<ReplyPtr> result) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  in_flight_.erase(job->cache_key);
-  job->result = std::move(result);
-  job->done = true;
+std::shared_ptr<Job> CompilePoolImpl::AwaitJob(
+    std::unique_lock<std::mutex>& lock, Seat& seat, bool* is_chore) {
+  *is_chore = false;
+  if (!stopping_ && !queue_.empty()) {
+    std::shared_ptr<Job> job = std::move(queue_.front());
+    queue_.pop_front();
+    return job;
+  }
+  if (seat.chores.empty()) {
+    idle_.push_back(&seat);
+    seat.wake.wait(lock, [&] {
+      return stopping_ || seat.job != nullptr || !seat.chores.empty();
+    });
+    std::erase(idle_, &seat);
+  }
+  if (stopping_) return nullptr;
+  if (seat.job != nullptr) return std::exchange(seat.job, nullptr);
+  *is_chore = true;
+  std::shared_ptr<Job> chore = std::move(seat.chores.front());
+  seat.chores.pop_front();
+  ++statistics_.chores;
+  return chore;
+}
+
+void CompilePoolImpl::Serve(Seat& seat) {
+  // Ready before the first job wants it; an error shows at that job.
+  Occupy(seat).IgnoreError();
+  std::unique_lock<std::mutex> lock(mutex_);
+  bool is_chore = false;
+  while (const std::shared_ptr<Job> job = AwaitJob(lock, seat, &is_chore)) {
+    lock.unlock();
+    absl::StatusOr<ReplyPtr> result = RunJob(*job, seat);
+    lock.lock();
+    // Who hears of it and asks for the next one finds this seat idle, unless it
+    // has lost its worker.
+    if (!is_chore) Finish(*job, std::move(result));
+    if (seat.worker != nullptr) continue;
+    lock.unlock();
+    Occupy(seat).IgnoreError();
+    lock.lock();
+  }
+  lock.unlock();
+  seat.worker.reset();
+}
+
+void CompilePoolImpl::Finish(Job& job, absl::StatusOr<ReplyPtr> result) {
+  in_flight_.erase(job.cache_key);
+  job.result = std::move(result);
+  job.done = true;
   finished_.notify_all();
 }
 
@@ -196,8 +274,11 @@ absl::StatusOr<std::optional<WorkerProcess::Loss>> CompilePoolImpl::Ask(
   request.set_input_key(job.input->key());
   *request.mutable_variant() = job.variant;
   request.set_target(job.target);
-  if (seat.known_keys.count(job.input->key()) == 0)
+  if (seat.known_keys.count(job.input->key()) == 0) {
     *request.mutable_input() = *job.input;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++statistics_.inputs_sent;
+  }
   ASSIGN_OR_RETURN(std::optional<WorkerProcess::Loss> loss,
                    seat.worker->Exchange(request, options_.job_timeout, reply));
   if (!loss && reply.need_input()) {

@@ -5,7 +5,9 @@
 // directory (proto/reprise/v1/node.proto). A job that crashes, hangs or eats
 // memory costs its worker: the outcome is COMPILE_ERROR with the pass named
 // where the worker could note it, a new worker starts, and the next job
-// compiles. Results are cached by (input key, variant digest, target).
+// compiles. Results are cached by (input key, variant digest, target). A job
+// goes to the idle worker that last built for its input: workers keep what they
+// parsed and precompiled of it.
 //
 // Thread-safety: Compile may be called from many threads; jobs beyond the
 // workers queue.
@@ -41,6 +43,8 @@ class CompilePool {
     uint64_t jobs = 0;
     uint64_t cache_hits = 0;
     uint64_t workers_lost = 0;  // to crashes, timeouts and memory limits
+    uint64_t inputs_sent = 0;   // to workers that did not know them
+    uint64_t chores = 0;        // workers made ready (Prepare)
   };
 
   static absl::StatusOr<std::unique_ptr<CompilePool>> Create(Options options);
@@ -52,6 +56,14 @@ class CompilePool {
   virtual absl::StatusOr<v1::CompileReply> Compile(
       const std::shared_ptr<const v1::CompileInput>& input,
       const v1::Variant& variant, v1::CompileTarget target) = 0;
+
+  // Makes every worker ready for variants of this input, whenever it has
+  // nothing else to do: headers precompiled, linker loaded. Does not block.
+  virtual void Prepare(const std::shared_ptr<const v1::CompileInput>& input,
+                       v1::CompileTarget target) {
+    (void)input;
+    (void)target;
+  }
 
   virtual Statistics statistics() const = 0;
 };

@@ -190,6 +190,10 @@ absl::Status Evaluator::BuildRecordedIr() {
                    baseline_.code.diagnostics()));
 }
 
+void Evaluator::ExpectSourceVariants() {
+  if (input_ != nullptr) pool_.Prepare(input_, device_.compile_target());
+}
+
 // Beside the application's code: variants are built from this IR.
 absl::Status Evaluator::CheckRecordedIr() {
   ASSIGN_OR_RETURN(const std::unique_ptr<LoadedKernel> kernel,

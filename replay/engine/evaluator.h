@@ -81,6 +81,9 @@ class Evaluator {
       EvaluatorOptions options);
 
   const BaselineReport& baseline() const { return baseline_; }
+  // Variants with edited sources will come: compile processes get ready for
+  // them while they have nothing else to do.
+  void ExpectSourceVariants();
   const UnitReader& unit() const { return unit_; }
 
   // Builds and judges a variant. Never an error of the variant: those are

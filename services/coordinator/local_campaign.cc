@@ -222,6 +222,8 @@ absl::Status LocalCampaign::Prepare() {
       options_.budget / 40, absl::Milliseconds(150), absl::Seconds(3));
   ASSIGN_OR_RETURN(evaluator_,
                    Evaluator::Create(unit_, device_, pool_, options));
+  // On the cpu device kernels would share the processor with the compilers.
+  if (device_.facts().kind != "cpu") evaluator_->ExpectSourceVariants();
   ASSIGN_OR_RETURN(input_, LoadCompileInput(unit_));
   const BaselineReport& baseline = evaluator_->baseline();
   progress_.baseline_ms = absl::ToDoubleMilliseconds(baseline.median_time);

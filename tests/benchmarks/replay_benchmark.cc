@@ -49,8 +49,8 @@ constexpr int kContenderPairs = 10;
 
 double Quantile(std::vector<double> values, double quantile) {
   std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(
-      quantile * static_cast<double>(values.size() - 1))];
+  return values[static_cast<size_t>(quantile *
+                                    static_cast<double>(values.size() - 1))];
 }
 
 // Latencies of one kind of variant.
@@ -174,6 +174,7 @@ absl::Status Bench::Measure(const std::string& id) {
   options.stopping.maximum_pairs = kContenderPairs;
   ASSIGN_OR_RETURN(const auto evaluator,
                    Evaluator::Create(unit, *device_, *pool_, options));
+  evaluator->ExpectSourceVariants();
   const v1::Outcome rebuilt = evaluator->Evaluate(v1::Variant());
   ASSIGN_OR_RETURN(const std::string text, MainFile(unit));
   Latencies source, pipeline;

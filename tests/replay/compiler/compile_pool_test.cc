@@ -197,6 +197,41 @@ TEST_F(CompilePoolTest, ServesManyThreads) {
   EXPECT_EQ(pool_->statistics().cache_hits, 18u);
 }
 
+TEST_F(CompilePoolTest, JobsInARowStayWithTheWorkerThatKnowsTheirInput) {
+  CompilePool::Options options = OneWorker();
+  options.workers = 3;
+  Start(std::move(options));
+  for (uint32_t i = 0; i < 8; ++i) {
+    v1::Variant variant;
+    variant.mutable_codegen()->set_unroll_threshold(100 + i);
+    EXPECT_EQ(Describe(Compile(variant)), "OK");
+  }
+  EXPECT_EQ(pool_->statistics().inputs_sent, 1u);
+}
+
+TEST_F(CompilePoolTest, AllWorkersGetReadyWhenAsked) {
+  CompilePool::Options options = OneWorker();
+  options.workers = 3;
+  Start(std::move(options));
+  pool_->Prepare(input_, v1::COMPILE_TARGET_PTX);
+  // Jobs are done all the same, whoever is busy.
+  for (uint32_t i = 0; i < 4; ++i) {
+    v1::Variant variant;
+    variant.mutable_codegen()->set_unroll_threshold(100 + i);
+    EXPECT_EQ(Describe(Compile(variant)), "OK");
+  }
+  while (pool_->statistics().chores < 3) std::this_thread::yield();
+  EXPECT_EQ(pool_->statistics().jobs, 4u);
+  EXPECT_EQ(pool_->statistics().workers_lost, 0u);
+}
+
+TEST_F(CompilePoolTest, EndsWhileWorkersGetReady) {
+  Start(OneWorker());
+  for (int i = 0; i < 10; ++i) pool_->Prepare(input_, v1::COMPILE_TARGET_PTX);
+  pool_.reset();
+  EXPECT_TRUE(Children().empty());
+}
+
 TEST_F(CompilePoolTest, SendsInputsAgainThatAWorkerForgot) {
   Start(OneWorker());
   // More inputs than a worker keeps.
