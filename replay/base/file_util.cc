@@ -141,12 +141,4 @@ void TemporaryDirectory::Remove() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-absl::StatusOr<std::string> SelfExecutable() {
-  std::string path(4096, '\0');
-  const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
-  if (size < 0) return ErrnoToStatus(errno, "cannot read /proc/self/exe");
-  path.resize(static_cast<size_t>(size));
-  return path;
-}
-
 }  // namespace reprise

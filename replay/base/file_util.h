@@ -42,10 +42,6 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-// Path of the running executable; workers and executors are this file again
-// under another verb.
-absl::StatusOr<std::string> SelfExecutable();
-
 }  // namespace reprise
 
 #endif  // REPRISE_REPLAY_BASE_FILE_UTIL_H_

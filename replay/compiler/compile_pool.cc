@@ -336,9 +336,6 @@ absl::StatusOr<std::unique_ptr<CompilePool>> CompilePool::Create(
     return absl::InvalidArgumentError(absl::StrCat(
         "got ", options.workers, " compile workers, expected at least 1"));
   }
-  if (options.executable.empty()) {
-    ASSIGN_OR_RETURN(options.executable, SelfExecutable());
-  }
   if (options.cuda_home.empty()) {
     const char* variable = std::getenv("CUDA_HOME");
     options.cuda_home =

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "replay/base/file_util.h"
+#include "replay/base/process.h"
 
 namespace reprise {
 namespace {

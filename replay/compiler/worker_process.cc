@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "replay/base/file_util.h"
+#include "replay/base/process.h"
 #include "replay/base/status_macros.h"
 
 extern char** environ;
@@ -124,7 +124,7 @@ WorkerProcess::~WorkerProcess() {
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  if (pidfd_ >= 0) close(pidfd_);
+  if (watch_fd_ >= 0) close(watch_fd_);
   if (stderr_fd_ >= 0) close(stderr_fd_);
   zmq_close(socket_);
 }
@@ -158,7 +158,8 @@ absl::Status WorkerProcess::Spawn() {
     close(stderr_write);
     close(progress);
   };
-  std::vector<std::string> words = {options_.executable};
+  ASSIGN_OR_RETURN(std::vector<std::string> words,
+                   ProgramCommand(options_.executable));
   words.insert(words.end(), options_.arguments.begin(),
                options_.arguments.end());
   for (const std::string& word :
@@ -172,16 +173,14 @@ absl::Status WorkerProcess::Spawn() {
   argv.push_back(nullptr);
   SpawnSetup setup;
   Prepare(setup, options_.directory, stderr_write, progress);
-  const int error =
-      posix_spawn(&pid_, options_.executable.c_str(), &setup.actions,
-                  &setup.attributes, argv.data(), environ);
+  const int error = posix_spawn(&pid_, argv[0], &setup.actions,
+                                &setup.attributes, argv.data(), environ);
   if (error != 0) {
     pid_ = -1;
-    return ErrnoToStatus(error, absl::StrCat("cannot start compile worker ",
-                                             options_.executable));
+    return ErrnoToStatus(
+        error, absl::StrCat("cannot start compile worker ", words[0]));
   }
-  pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
-  if (pidfd_ < 0) return ErrnoToStatus(errno, "cannot watch a compile worker");
+  ASSIGN_OR_RETURN(watch_fd_, WatchChild(pid_));
   return absl::OkStatus();
 }
 
@@ -229,7 +228,7 @@ absl::StatusOr<std::optional<WorkerProcess::Loss>> WorkerProcess::Receive(
     if (TryReceive(reply, status)) return std::optional<Loss>();
     if (!status.ok()) return status;
     zmq_pollitem_t items[] = {{socket_, 0, ZMQ_POLLIN, 0},
-                              {nullptr, pidfd_, ZMQ_POLLIN, 0},
+                              {nullptr, watch_fd_, ZMQ_POLLIN, 0},
                               {nullptr, stderr_fd_, ZMQ_POLLIN, 0}};
     const absl::Time now = absl::Now();
     if (now >= deadline) {

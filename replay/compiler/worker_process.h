@@ -30,7 +30,7 @@ inline constexpr int kProgressFd = 3;
 class WorkerProcess {
  public:
   struct Options {
-    std::string executable;
+    std::string executable;  // empty: this one
     std::vector<std::string> arguments;
     std::string endpoint;  // ipc://, not used before
     // Working directory of the child, for passes that write files.
@@ -82,7 +82,7 @@ class WorkerProcess {
   void* const socket_;
   std::unique_ptr<ProgressPage> progress_;
   pid_t pid_ = -1;
-  int pidfd_ = -1;
+  int watch_fd_ = -1;
   int stderr_fd_ = -1;
   std::string stderr_tail_;
 };

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "replay/base/file_util.h"
+#include "replay/base/process.h"
 #include "replay/base/status_macros.h"
 #include "services/cli/context.h"
 #include "services/cli/demo/potential_source.h"
@@ -81,16 +82,13 @@ class StandardOutputAside {
   int saved_;
 };
 
-absl::StatusOr<std::vector<std::string>> CompileCommand(
+absl::StatusOr<std::vector<std::string>> CompilerCommand(
     const std::string& cuda_home, const std::string& source,
     const std::string& program) {
-  ASSIGN_OR_RETURN(const std::string self, SelfExecutable());
   const std::string library = cuda_home + "/lib64";
   for (const char* clang : {"clang++-22", "clang++"}) {
     if (!OnPath(clang)) continue;
-    return std::vector<std::string>{self,
-                                    "cc",
-                                    clang,
+    return std::vector<std::string>{clang,
                                     "-O3",
                                     "--cuda-gpu-arch=sm_90",
                                     "--cuda-path=" + cuda_home,
@@ -103,9 +101,10 @@ absl::StatusOr<std::vector<std::string>> CompileCommand(
                                     "-lcudart"};
   }
   if (OnPath("nvcc")) {
-    return std::vector<std::string>{self,          "cc",      "nvcc",   "-O3",
-                                    "-arch=sm_90", "-cudart", "shared", source,
-                                    "-o",          program};
+    return std::vector<std::string>{
+        "nvcc",    "-O3",    "-arch=sm_90",
+        "-cudart", "shared", source,
+        "-o",      program,  "-Xlinker=-rpath=" + library};
   }
   return absl::NotFoundError(
       "neither clang++-22 nor nvcc is on the PATH: the demo builds its example "
@@ -164,9 +163,12 @@ absl::Status RunDemo(const DemoOptions& options, CliContext* context) {
   setenv("REPRISE_HOME", (directory + "/home").c_str(), 1);
   terminal.Line(terminal.Bold("1. build") + "     " + source);
   RETURN_IF_ERROR(WriteFileAtomically(source, kPotentialSource));
+  ASSIGN_OR_RETURN(std::vector<std::string> launcher, ProgramCommand(""));
+  launcher.push_back("cc");
   ASSIGN_OR_RETURN(
-      const std::vector<std::string> compile,
-      CompileCommand(context->settings.Get("cuda_home"), source, program));
+      std::vector<std::string> compile,
+      CompilerCommand(context->settings.Get("cuda_home"), source, program));
+  compile.insert(compile.begin(), launcher.begin(), launcher.end());
   RETURN_IF_ERROR(RunCommand(compile));
   terminal.Line(terminal.Bold("2. record") + "    " + program);
   ASSIGN_OR_RETURN(const std::string unit, RecordDemo(program, context));

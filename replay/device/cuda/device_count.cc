@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "replay/base/file_util.h"
+#include "replay/base/process.h"
 #include "replay/base/status_macros.h"
 #include "replay/device/cuda/cuda_device.h"
 #include "replay/device/cuda/driver.h"
@@ -33,8 +34,7 @@ std::string ReadAll(int fd) {
 }
 
 // What the program prints on standard output; it must end with exit code 0.
-absl::StatusOr<std::string> OutputOf(const std::string& executable,
-                                     std::vector<std::string> arguments) {
+absl::StatusOr<std::string> OutputOf(std::vector<std::string> words) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     return ErrnoToStatus(errno, "cannot make a pipe");
@@ -42,16 +42,16 @@ absl::StatusOr<std::string> OutputOf(const std::string& executable,
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  std::vector<char*> argv = {const_cast<char*>(executable.c_str())};
-  for (std::string& argument : arguments) argv.push_back(argument.data());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   pid_t pid = -1;
-  const int error = posix_spawn(&pid, executable.c_str(), &actions, nullptr,
-                                argv.data(), environ);
+  const int error =
+      posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   if (error != 0)
-    return ErrnoToStatus(error, absl::StrCat("cannot start ", executable));
+    return ErrnoToStatus(error, absl::StrCat("cannot start ", words[0]));
   const std::string text = ReadAll(ends[0]);
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
@@ -68,13 +68,12 @@ absl::StatusOr<std::string> OutputOf(const std::string& executable,
 absl::StatusOr<int> CudaDeviceCount(const CudaDeviceOptions& options) {
   // Loading the library starts nothing; without it no child is needed.
   RETURN_IF_ERROR(cuda::Driver::Load().status());
-  std::vector<std::string> arguments = options.executor_arguments;
-  arguments.push_back("--count=1");
-  ASSIGN_OR_RETURN(const std::string text,
-                   OutputOf(options.executor_executable.empty()
-                                ? "/proc/self/exe"
-                                : options.executor_executable,
-                            arguments));
+  ASSIGN_OR_RETURN(std::vector<std::string> words,
+                   ProgramCommand(options.executor_executable));
+  words.insert(words.end(), options.executor_arguments.begin(),
+               options.executor_arguments.end());
+  words.push_back("--count=1");
+  ASSIGN_OR_RETURN(const std::string text, OutputOf(std::move(words)));
   int count = 0;
   if (!absl::SimpleAtoi(text, &count)) {
     return absl::InternalError(

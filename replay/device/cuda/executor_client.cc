@@ -138,8 +138,6 @@ absl::Status ClientImpl::EnsureChild() {
   ASSIGN_OR_RETURN(channel_, Channel::Bind(endpoint));
   ChildProcess::Options options;
   options.executable = options_.executable;
-  // The file itself, even where it was replaced since this process started.
-  if (options.executable.empty()) options.executable = "/proc/self/exe";
   options.arguments = options_.arguments;
   options.arguments.insert(
       options.arguments.end(),

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "replay/base/file_util.h"
+#include "replay/base/process.h"
 #include "replay/base/status_macros.h"
 
 extern char** environ;
@@ -80,9 +80,9 @@ bool IsFromTerminal(const signalfd_siginfo& info) {
 }
 
 // Passes signals on until the process ends.
-absl::Status Attend(pid_t pid, int pid_fd, int signal_fd) {
+absl::Status Attend(pid_t pid, int watch_fd, int signal_fd) {
   for (;;) {
-    pollfd waits[] = {{pid_fd, POLLIN, 0}, {signal_fd, POLLIN, 0}};
+    pollfd waits[] = {{watch_fd, POLLIN, 0}, {signal_fd, POLLIN, 0}};
     if (poll(waits, 2, -1) < 0) {
       if (errno == EINTR) continue;
       return ErrnoToStatus(errno, "cannot wait for the application");
@@ -138,11 +138,11 @@ absl::StatusOr<ApplicationEnd> RunApplication(
   if (signal_fd < 0) return ErrnoToStatus(errno, "cannot watch signals");
   absl::Cleanup close_signals = [&] { close(signal_fd); };
   ASSIGN_OR_RETURN(const pid_t pid, Spawn(argv, environment, signals, silent));
-  const int pid_fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  absl::Status attended = ErrnoToStatus(errno, "cannot watch the application");
-  if (pid_fd >= 0) {
-    attended = Attend(pid, pid_fd, signal_fd);
-    close(pid_fd);
+  const absl::StatusOr<int> watch_fd = WatchChild(pid);
+  absl::Status attended = watch_fd.status();
+  if (watch_fd.ok()) {
+    attended = Attend(pid, *watch_fd, signal_fd);
+    close(*watch_fd);
   }
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "replay/base/file_util.h"
+#include "replay/base/process.h"
 #include "replay/base/status_macros.h"
 
 namespace reprise {

@@ -189,11 +189,5 @@ TEST(TemporaryDirectoryTest, FollowsTmpdirAndSaysWhatIsWrong) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("/no/such/place/p."));
 }
 
-TEST(SelfExecutableTest, IsThisProgram) {
-  const absl::StatusOr<std::string> path = SelfExecutable();
-  ASSERT_TRUE(path.ok());
-  EXPECT_THAT(*path, ::testing::EndsWith("base_file_util_test"));
-}
-
 }  // namespace
 }  // namespace reprise

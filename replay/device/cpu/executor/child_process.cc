@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "replay/base/file_util.h"
+#include "replay/base/process.h"
 #include "replay/base/status_macros.h"
 
 extern char** environ;
@@ -68,29 +68,25 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
 
-  std::vector<char*> argv = {const_cast<char*>(options.executable.c_str())};
-  for (const std::string& argument : options.arguments) {
-    argv.push_back(const_cast<char*>(argument.c_str()));
-  }
+  ASSIGN_OR_RETURN(std::vector<std::string> words,
+                   ProgramCommand(options.executable));
+  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  const int error = posix_spawn(&child->pid_, options.executable.c_str(),
-                                &actions, &attributes, argv.data(), environ);
+  const int error = posix_spawn(&child->pid_, argv[0], &actions, &attributes,
+                                argv.data(), environ);
   if (error != 0) {
     child->pid_ = -1;
-    return ErrnoToStatus(error,
-                         absl::StrCat("cannot start ", options.executable));
+    return ErrnoToStatus(error, absl::StrCat("cannot start ", words[0]));
   }
-  child->pid_fd_ = static_cast<int>(syscall(SYS_pidfd_open, child->pid_, 0));
-  if (child->pid_fd_ < 0) {
-    return ErrnoToStatus(errno, "cannot watch the executor (pidfd_open)");
-  }
-  fcntl(child->pid_fd_, F_SETFD, FD_CLOEXEC);
+  ASSIGN_OR_RETURN(child->watch_fd_, WatchChild(child->pid_));
   return child;
 }
 
 ChildProcess::~ChildProcess() {
   Reap(true);
-  if (pid_fd_ >= 0) close(pid_fd_);
+  if (watch_fd_ >= 0) close(watch_fd_);
   if (life_fd_ >= 0) close(life_fd_);
 }
 

@@ -18,7 +18,7 @@ namespace reprise::cpu {
 class ChildProcess {
  public:
   struct Options {
-    std::string executable;
+    std::string executable;              // empty: this program
     std::vector<std::string> arguments;  // behind the name
     // Descriptors of this process that the child gets as kMemoryFd and
     // kFaultFd; -1: none.
@@ -37,14 +37,14 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   // Readable once the child has ended.
-  int descriptor() const { return pid_fd_; }
+  int descriptor() const { return watch_fd_; }
   // Kills the child if it still runs and returns its wait status.
   int Reap(bool kill_first);
 
  private:
   ChildProcess() = default;
   pid_t pid_ = -1;
-  int pid_fd_ = -1;
+  int watch_fd_ = -1;
   int life_fd_ = -1;
 };
 

@@ -123,10 +123,6 @@ absl::Status ExecutorClientImpl::StartChild() {
   ASSIGN_OR_RETURN(channel_, Channel::Bind(endpoint));
   ChildProcess::Options options;
   options.executable = options_.executable;
-  if (options.executable.empty()) {
-    // The file itself, even where it was replaced since this process started.
-    options.executable = "/proc/self/exe";
-  }
   options.arguments = options_.arguments;
   options.arguments.insert(options.arguments.end(),
                            {absl::StrCat("--endpoint=", endpoint),

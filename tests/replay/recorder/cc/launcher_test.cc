@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "replay/base/file_util.h"
+#include "replay/base/process.h"
 #include "replay/recorder/cc/bookkeeping.h"
 #include "replay/recorder/cc/build_registry.h"
 #include "replay/recorder/cc/device_images.h"

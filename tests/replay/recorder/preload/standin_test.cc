@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "replay/base/file_util.h"
+#include "replay/base/process.h"
 #include "tests/replay/recorder/recorded_app.h"
 
 namespace reprise {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "replay/base/file_util.h"
+#include "replay/base/process.h"
 #include "replay/compiler/compile_pool.h"
 #include "replay/unit/unit_store.h"
 #include "tests/replay/recorder/recorded_app.h"

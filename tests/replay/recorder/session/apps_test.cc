@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "replay/base/file_util.h"
+#include "replay/base/process.h"
 #include "replay/unit/unit_store.h"
 #include "tests/replay/recorder/recorded_app.h"
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "replay/base/file_util.h"
+#include "replay/base/process.h"
 #include "replay/compiler/compile_pool.h"
 #include "replay/device/cpu/cpu_device.h"
 #include "replay/recorder/cc/device_images.h"
