@@ -1,7 +1,10 @@
 #include "replay/compiler/codegen.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -37,22 +40,27 @@ absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> Create(
   return machine;
 }
 
-// "+ptx88,+sm_90" of the first function that states it.
-std::string GpuFeatures(const llvm::Module& module) {
+// "+ptx88,+sm_90" of the first function that states it, with the newest PTX.
+std::string GpuFeatures(const llvm::Module& module, int newest_ptx) {
   for (const llvm::Function& function : module) {
     const llvm::StringRef features =
         function.getFnAttribute("target-features").getValueAsString();
-    if (features.contains("+ptx")) return features.str();
+    const auto [before, ptx] = features.split("+ptx");
+    int version = 0;
+    if (!ptx.take_while(llvm::isDigit).getAsInteger(10, version))
+      return absl::StrCat(before.str(), "+ptx", std::min(version, newest_ptx),
+                          ptx.drop_while(llvm::isDigit).str());
   }
-  return "+ptx88";
+  return absl::StrCat("+ptx", std::min(88, newest_ptx));
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> CreateGpuTargetMachine(
-    const std::string& architecture, const llvm::Module& module, bool fuse) {
+    const std::string& architecture, const llvm::Module& module, bool fuse,
+    int newest_ptx) {
   return Create(llvm::Triple("nvptx64-nvidia-cuda"), architecture,
-                GpuFeatures(module), std::nullopt,
+                GpuFeatures(module, newest_ptx), std::nullopt,
                 fuse ? llvm::FPOpFusion::Fast : llvm::FPOpFusion::Strict);
 }
 

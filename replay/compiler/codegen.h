@@ -14,9 +14,12 @@
 namespace reprise {
 
 // NVPTX for "sm_90a" and the like; the PTX version is the one Clang's driver
-// chose for the module's functions. `fuse`: the backend may fuse a*b+c.
+// chose for the module's functions, or `newest_ptx` (84 for 8.4) where that is
+// older. `fuse`: the backend may fuse a*b+c.
+inline constexpr int kAnyPtx = 1000;
 absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> CreateGpuTargetMachine(
-    const std::string& architecture, const llvm::Module& module, bool fuse);
+    const std::string& architecture, const llvm::Module& module, bool fuse,
+    int newest_ptx = kAnyPtx);
 
 // This host with all its features. Position-independent: code and constants lie
 // together, device memory anywhere in the address space and is reached through

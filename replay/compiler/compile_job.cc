@@ -206,9 +206,11 @@ absl::Status CompileJob::Instrument(llvm::TargetMachine& machine,
 
 absl::Status CompileJob::FinishGpu(llvm::Module& module) {
   llvm::StripDebugInfo(module);
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<llvm::TargetMachine> machine,
-      CreateGpuTargetMachine(known_.input.architecture(), module, Fuses()));
+  if (target_ != v1::COMPILE_TARGET_PTX) RETURN_IF_ERROR(LoadLinker());
+  ASSIGN_OR_RETURN(std::unique_ptr<llvm::TargetMachine> machine,
+                   CreateGpuTargetMachine(
+                       known_.input.architecture(), module, Fuses(),
+                       linker_ != nullptr ? linker_->ptx_version() : kAnyPtx));
   if (target_ == v1::COMPILE_TARGET_CUBIN_INSTRUMENTED)
     RETURN_IF_ERROR(Instrument(*machine, module));
   RETURN_IF_ERROR(RunPasses(*machine, module));
@@ -230,15 +232,19 @@ absl::Status CompileJob::FinishGpu(llvm::Module& module) {
   return absl::OkStatus();
 }
 
+absl::Status CompileJob::LoadLinker() {
+  if (linker_ != nullptr) return absl::OkStatus();
+  Note("loading nvJitLink");
+  absl::StatusOr<std::unique_ptr<NvJitLink>> loaded =
+      NvJitLink::Load(options_.tools.nvjitlink_candidates);
+  if (!loaded.ok()) return absl::UnavailableError(loaded.status().message());
+  linker_ = *std::move(loaded);
+  return absl::OkStatus();
+}
+
 absl::Status CompileJob::LinkCubin(const std::string& ptx) {
   Note("nvJitLink");
   const Stopwatch watch;
-  if (linker_ == nullptr) {
-    absl::StatusOr<std::unique_ptr<NvJitLink>> loaded =
-        NvJitLink::Load(options_.tools.nvjitlink_candidates);
-    if (!loaded.ok()) return absl::UnavailableError(loaded.status().message());
-    linker_ = *std::move(loaded);
-  }
   std::vector<std::string> words;
   for (const std::string& option : known_.options[0].ptxas_options) {
     const bool level = option.rfind("-O", 0) == 0;

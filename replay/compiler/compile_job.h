@@ -62,6 +62,7 @@ class CompileJob {
   absl::Status Instrument(llvm::TargetMachine& machine, llvm::Module& module);
   absl::Status FinishGpu(llvm::Module& module);
   absl::Status FinishCpu(llvm::Module& module);
+  absl::Status LoadLinker();
   absl::Status LinkCubin(const std::string& ptx);
   absl::Status RunPasses(llvm::TargetMachine& machine, llvm::Module& module);
   absl::StatusOr<std::string> Emit(llvm::TargetMachine& machine,

@@ -259,6 +259,7 @@ absl::Status CompilePoolImpl::Occupy(Seat& seat) {
                                   next_endpoint_.fetch_add(1));
   options.directory = directory_.path();
   options.cuda_home = options_.cuda_home;
+  options.driver_cuda = options_.driver_cuda;
   options.memory_bytes = options_.worker_memory_bytes;
   absl::StatusOr<std::unique_ptr<WorkerProcess>> worker =
       WorkerProcess::Start(options, zmq_context_);

@@ -37,6 +37,9 @@ class CompilePool {
     uint64_t worker_memory_bytes = 4ull << 30;
     std::string cuda_home;  // headers, libdevice, nvJitLink; empty: $CUDA_HOME
                             // or /usr/local/cuda
+    // CUDA version of the driver that loads the machine code, 12040 for 12.4;
+    // 0: not known.
+    int driver_cuda = 0;
     uint64_t cache_bytes = 256ull << 20;
   };
   struct Statistics {

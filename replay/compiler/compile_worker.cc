@@ -26,6 +26,7 @@ namespace {
 struct WorkerOptions {
   std::string endpoint;
   std::string cuda_home;
+  int driver_cuda = 0;
   uint64_t parent = 0;
   uint64_t memory_bytes = 0;
   bool test_faults = false;
@@ -44,6 +45,8 @@ bool ParseArguments(int argc, char** argv, WorkerOptions& options) {
       options.endpoint = value;
     } else if (flag == "--cuda-home") {
       options.cuda_home = value;
+    } else if (flag == "--driver-cuda") {
+      if (!absl::SimpleAtoi(value, &options.driver_cuda)) return false;
     } else if (flag == "--parent") {
       if (!absl::SimpleAtoi(value, &options.parent)) return false;
     } else if (flag == "--memory") {
@@ -153,7 +156,8 @@ int CompileWorkerMain(int argc, char** argv) {
   }
   LimitMemory(options.memory_bytes);
   Compiler::Options compiler_options;
-  compiler_options.tools = FindToolchain(options.cuda_home);
+  compiler_options.tools =
+      FindToolchain(options.cuda_home, options.driver_cuda);
   compiler_options.note = [page = progress->get()](std::string_view what) {
     page->Write(what);
   };

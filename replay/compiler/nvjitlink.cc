@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
@@ -21,6 +23,7 @@ constexpr int kSuccess = 0;
 constexpr int kPtxInput = 2;
 
 struct Functions {
+  int (*version)(unsigned*, unsigned*);  // null before 12.3
   int (*create)(Handle*, uint32_t, const char**);
   int (*destroy)(Handle*);
   int (*add_data)(Handle, int, const void*, size_t, const char*);
@@ -36,13 +39,16 @@ struct Functions {
 template <typename Function>
 bool Find(void* library, const char* name, Function& function) {
   void* symbol = dlsym(library, name);
-  if (symbol == nullptr)
-    symbol = dlsym(library, absl::StrCat("__", name, "_13_0").c_str());
+  for (const char* suffix : {"_13_0", "_12_0"}) {
+    if (symbol == nullptr)
+      symbol = dlsym(library, absl::StrCat("__", name, suffix).c_str());
+  }
   function = reinterpret_cast<Function>(symbol);
   return symbol != nullptr;
 }
 
 bool FindAll(void* library, Functions& f) {
+  Find(library, "nvJitLinkVersion", f.version);
   return Find(library, "nvJitLinkCreate", f.create) &&
          Find(library, "nvJitLinkDestroy", f.destroy) &&
          Find(library, "nvJitLinkAddData", f.add_data) &&
@@ -68,6 +74,13 @@ std::string ReadLog(Handle handle, int (*get_size)(Handle, size_t*),
 class NvJitLinkImpl : public NvJitLink {
  public:
   explicit NvJitLinkImpl(const Functions& functions) : f_(functions) {}
+
+  int ptx_version() const override {
+    unsigned major = 12;
+    unsigned minor = 0;
+    if (f_.version != nullptr) f_.version(&major, &minor);
+    return PtxVersionOf(major, minor);
+  }
 
   absl::StatusOr<LinkedCubin> Link(
       const std::string& ptx, const std::string& architecture,
@@ -139,13 +152,20 @@ absl::StatusOr<std::unique_ptr<NvJitLink>> NvJitLink::Load(
     if (FindAll(library, functions))
       return std::make_unique<NvJitLinkImpl>(functions);
     absl::StrAppend(&tried, "\n  ", candidate,
-                    ": lacks functions of CUDA 13's nvJitLink");
+                    ": lacks functions of nvJitLink");
     dlclose(library);
   }
   return absl::FailedPreconditionError(absl::StrCat(
       "nvJitLink, which makes machine code of PTX, was not found; install the "
-      "CUDA 13 toolkit or name it by CUDA_HOME. Tried:",
+      "CUDA toolkit, 12 or 13, or name it by CUDA_HOME. Tried:",
       tried));
+}
+
+int PtxVersionOf(unsigned cuda_major, unsigned cuda_minor) {
+  if (cuda_major != 12) return cuda_major < 12 ? 70 : 90;
+  // 12.5 and 12.6 have the same; there is no 12.7.
+  constexpr int kOf12[] = {80, 81, 82, 83, 84, 85, 85, 86, 87, 88};
+  return kOf12[std::min<size_t>(cuda_minor, std::size(kOf12) - 1)];
 }
 
 std::vector<PtxasKernelReport> ParsePtxasLog(const std::string& log) {

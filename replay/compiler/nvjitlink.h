@@ -1,5 +1,6 @@
-// PTX to machine code with the CUDA toolkit's nvJitLink, loaded at run time;
-// needs no GPU and no driver.
+// PTX to machine code with a CUDA toolkit's nvJitLink, 12 or 13, loaded at run
+// time; needs no GPU and no driver. Drivers of CUDA 12 take no machine code of
+// 13's.
 //
 // Thread-safe once loaded. The library stays loaded.
 #ifndef REPRISE_REPLAY_COMPILER_NVJITLINK_H_
@@ -36,12 +37,18 @@ class NvJitLink {
       const std::vector<std::string>& candidates);
   virtual ~NvJitLink() = default;
 
+  // The newest PTX that it takes: 84 for 8.4.
+  virtual int ptx_version() const = 0;
+
   // `options` beside -arch and -verbose. INVALID_ARGUMENT with the error log
   // where the PTX or an option is refused.
   virtual absl::StatusOr<LinkedCubin> Link(
       const std::string& ptx, const std::string& architecture,
       const std::vector<std::string>& options) = 0;
 };
+
+// The newest PTX of a CUDA version: (12, 4) gives 84.
+int PtxVersionOf(unsigned cuda_major, unsigned cuda_minor);
 
 // Reads the log of ptxas -v; for tests.
 std::vector<PtxasKernelReport> ParsePtxasLog(const std::string& log);

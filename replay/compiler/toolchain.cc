@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "replay/base/process.h"
@@ -33,9 +34,27 @@ std::string FindClangResources(const std::string& executable_directory) {
   return "";
 }
 
+std::vector<std::string> NvJitLinkCandidates(
+    const std::string& executable_directory, const std::string& cuda_home,
+    int driver_cuda) {
+  std::vector<std::string> versions = {"libnvJitLink.so.13",
+                                       "libnvJitLink.so.12"};
+  if (driver_cuda != 0 && driver_cuda < 13000)
+    std::swap(versions[0], versions[1]);
+  std::vector<std::string> candidates;
+  for (const std::string& name : versions) {
+    for (const char* place : {"/", "/../lib/"})
+      candidates.push_back(absl::StrCat(executable_directory, place, name));
+    for (const char* place : {"/lib64/", "/targets/x86_64-linux/lib/", "/lib/"})
+      candidates.push_back(absl::StrCat(cuda_home, place, name));
+    candidates.push_back(name);
+  }
+  return candidates;
+}
+
 }  // namespace
 
-Toolchain FindToolchain(std::string cuda_home) {
+Toolchain FindToolchain(std::string cuda_home, int driver_cuda) {
   if (cuda_home.empty()) {
     const char* variable = std::getenv("CUDA_HOME");
     cuda_home =
@@ -49,13 +68,8 @@ Toolchain FindToolchain(std::string cuda_home) {
   tools.libdevice =
       FirstExisting({cuda_home + "/nvvm/libdevice/libdevice.10.bc",
                      directory + "/../lib/libdevice.10.bc"});
-  for (const char* place : {"/", "/../lib/"})
-    tools.nvjitlink_candidates.push_back(
-        absl::StrCat(directory, place, "libnvJitLink.so.13"));
-  for (const char* place : {"/lib64/", "/targets/x86_64-linux/lib/", "/lib/"})
-    tools.nvjitlink_candidates.push_back(
-        absl::StrCat(cuda_home, place, "libnvJitLink.so.13"));
-  tools.nvjitlink_candidates.push_back("libnvJitLink.so.13");
+  tools.nvjitlink_candidates =
+      NvJitLinkCandidates(directory, cuda_home, driver_cuda);
   return tools;
 }
 

@@ -24,7 +24,9 @@ struct Toolchain {
 // and where LLVM was when Reprise was built. $REPRISE_CLANG_RESOURCES overrides
 // the place of Clang's headers. An empty cuda_home means $CUDA_HOME or
 // /usr/local/cuda. Never fails: what is missing is said where it is needed.
-Toolchain FindToolchain(std::string cuda_home);
+// `driver_cuda` is the CUDA version of the driver that will load machine code,
+// 12040 for 12.4; 0: not known. Its own nvJitLink is preferred.
+Toolchain FindToolchain(std::string cuda_home, int driver_cuda = 0);
 
 }  // namespace reprise
 

@@ -166,7 +166,8 @@ absl::Status WorkerProcess::Spawn() {
        {std::string("--endpoint"), options_.endpoint, std::string("--parent"),
         absl::StrCat(getpid()), std::string("--memory"),
         absl::StrCat(options_.memory_bytes), std::string("--cuda-home"),
-        options_.cuda_home})
+        options_.cuda_home, std::string("--driver-cuda"),
+        absl::StrCat(options_.driver_cuda)})
     words.push_back(word);
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

@@ -36,6 +36,7 @@ class WorkerProcess {
     // Working directory of the child, for passes that write files.
     std::string directory;
     std::string cuda_home;
+    int driver_cuda = 0;
     uint64_t memory_bytes = 0;
     absl::Duration start_timeout = absl::Seconds(60);
   };

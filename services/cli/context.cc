@@ -15,6 +15,7 @@
 #include "replay/base/status_macros.h"
 #include "replay/device/cpu/cpu_device.h"
 #include "replay/device/cuda/cuda_device.h"
+#include "replay/device/cuda/driver.h"
 
 namespace reprise {
 namespace {
@@ -103,6 +104,7 @@ absl::StatusOr<std::unique_ptr<CompilePool>> CliContext::MakePool() const {
   CompilePool::Options options;
   ASSIGN_OR_RETURN(options.workers, CompileWorkers());
   options.cuda_home = settings.Get("cuda_home");
+  options.driver_cuda = cuda::DriverCudaVersion();
   return CompilePool::Create(options);
 }
 

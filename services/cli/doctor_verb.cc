@@ -1,15 +1,15 @@
 // reprise doctor: what of this machine Reprise can use, and what is missing.
-#include <dlfcn.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <filesystem>
 #include <thread>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "replay/base/file_util.h"
 #include "replay/base/status_macros.h"
+#include "replay/device/cuda/driver.h"
 #include "services/cli/context.h"
 
 namespace reprise {
@@ -25,8 +25,63 @@ struct Finding {
 constexpr char kTinyKernel[] =
     "__global__ void reprise_doctor(float* a) { a[threadIdx.x] *= 2.0f; }\n";
 
+// The toolkit's CUDA version, 13000, by its cuda.h; 0: it does not say.
+int ToolkitVersion(const std::string& cuda_home) {
+  constexpr std::string_view kDefine = "#define CUDA_VERSION ";
+  const std::string header =
+      ReadFile(cuda_home + "/include/cuda.h").value_or("");
+  const size_t at = header.find(kDefine);
+  int version = 0;
+  if (at == std::string::npos) return 0;
+  const size_t begin = at + kDefine.size();
+  const std::string digits = header.substr(
+      begin, header.find_first_not_of("0123456789", begin) - begin);
+  return absl::SimpleAtoi(digits, &version) ? version : 0;
+}
+
+Finding CheckToolkit(const std::string& cuda_home) {
+  Finding finding;
+  finding.name = "CUDA toolkit";
+  finding.good = std::filesystem::exists(cuda_home + "/include/cuda_runtime.h");
+  finding.detail =
+      finding.good
+          ? absl::StrCat(cuda_home, ", CUDA ",
+                         cuda::CudaVersionText(ToolkitVersion(cuda_home)))
+          : absl::StrCat("none at ", cuda_home,
+                         "; set --cuda-home or CUDA_HOME");
+  return finding;
+}
+
+// Whether the driver takes machine code that is made here, of which `cubin` is
+// an example; empty: none could be made.
+Finding CheckDriver(const std::string& cubin, bool required) {
+  Finding finding;
+  finding.name = "CUDA driver";
+  finding.required = false;
+  const auto driver = cuda::Driver::Load();
+  if (!driver.ok()) {
+    finding.detail = absl::IsNotFound(driver.status())
+                         ? "none: kernels run on the cpu device"
+                         : std::string(driver.status().message());
+    return finding;
+  }
+  const int version = cuda::DriverCudaVersion();
+  const std::string maker = cuda::CodeMaker(cubin);
+  finding.detail =
+      absl::StrCat("for CUDA ", cuda::CudaVersionText(version),
+                   maker.empty() ? "" : "; machine code is made by " + maker);
+  finding.good = version >= 13000 || !absl::StartsWith(maker, "CUDA 13");
+  if (finding.good) return finding;
+  finding.required = required;
+  absl::StrAppend(&finding.detail,
+                  ", which it does not take: install a driver for CUDA 13 (580 "
+                  "or newer), or let --cuda-home name a toolkit of CUDA 12, or "
+                  "put CUDA 12's libnvJitLink.so.12 into the bundle's lib/");
+  return finding;
+}
+
 Finding CheckCompile(CompilePool* pool, const std::string& name,
-                     v1::CompileTarget target) {
+                     v1::CompileTarget target, std::string* code) {
   Finding finding;
   finding.name = name;
   auto input = std::make_shared<v1::CompileInput>();
@@ -49,6 +104,7 @@ Finding CheckCompile(CompilePool* pool, const std::string& name,
   absl::StatusOr<v1::CompileReply> reply =
       pool->Compile(input, v1::Variant(), target);
   finding.good = reply.ok() && reply->kind() == v1::OUTCOME_KIND_OK;
+  if (finding.good) *code = reply->code();
   finding.detail = !reply.ok() ? std::string(reply.status().message())
                    : finding.good
                        ? absl::StrFormat(
@@ -80,14 +136,7 @@ Finding CheckStore(const CliContext& context) {
 
 std::vector<Finding> Examine(CliContext* context) {
   std::vector<Finding> findings;
-  const std::string& cuda = context->settings.Get("cuda_home");
-  const bool headers =
-      std::filesystem::exists(cuda + "/include/cuda_runtime.h");
-  findings.push_back(
-      {"CUDA toolkit", headers, true,
-       headers
-           ? cuda
-           : absl::StrCat("none at ", cuda, "; set --cuda-home or CUDA_HOME")});
+  findings.push_back(CheckToolkit(context->settings.Get("cuda_home")));
   findings.push_back(CheckStore(*context));
   absl::StatusOr<std::unique_ptr<Device>> device = context->MakeDevice();
   findings.push_back({"device", device.ok(), true,
@@ -95,20 +144,19 @@ std::vector<Finding> Examine(CliContext* context) {
                                                  (*device)->facts().name)
                                   : std::string(device.status().message())});
   absl::StatusOr<std::unique_ptr<CompilePool>> pool = context->MakePool();
+  std::string code;
   if (pool.ok()) {
-    findings.push_back(
-        CheckCompile(pool->get(), "compile for cpu", v1::COMPILE_TARGET_CPU));
+    findings.push_back(CheckCompile(pool->get(), "compile for cpu",
+                                    v1::COMPILE_TARGET_CPU, &code));
+    code.clear();
     findings.push_back(CheckCompile(pool->get(), "compile to cubin",
-                                    v1::COMPILE_TARGET_CUBIN));
+                                    v1::COMPILE_TARGET_CUBIN, &code));
   } else {
     findings.push_back(
         {"compile workers", false, true, std::string(pool.status().message())});
   }
-  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-  findings.push_back({"CUDA driver", driver != nullptr, false,
-                      driver != nullptr
-                          ? "libcuda.so.1"
-                          : "none: kernels run on the cpu device"});
+  findings.push_back(
+      CheckDriver(code, device.ok() && (*device)->facts().kind != "cpu"));
   return findings;
 }
 

@@ -1,8 +1,11 @@
 #include "replay/device/cuda/driver.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -21,6 +24,7 @@ absl::StatusCode CodeOf(CUresult result) {
       return absl::StatusCode::kNotFound;
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
     case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_INVALID_IMAGE:
       return absl::StatusCode::kUnimplemented;
     case CUDA_ERROR_INVALID_VALUE:
       return absl::StatusCode::kInvalidArgument;
@@ -33,6 +37,36 @@ absl::StatusCode CodeOf(CUresult result) {
 }
 
 }  // namespace
+
+std::string CodeMaker(std::string_view image) {
+  constexpr std::pair<std::string_view, const char*> kMarks[] = {
+      {"Cuda compilation tools, release ", "CUDA "}, {".version ", "PTX "}};
+  for (const auto& [mark, kind] : kMarks) {
+    const size_t at = image.find(mark);
+    if (at == std::string_view::npos) continue;
+    const std::string_view rest = image.substr(at + mark.size());
+    const size_t end =
+        std::min(rest.size(), rest.find_first_not_of("0123456789."));
+    return absl::StrCat(kind, absl::string_view(rest.data(), end));
+  }
+  constexpr char kAbiBefore13 = 7;
+  return image.substr(0, 4) == "\177ELF" && image.size() > EI_ABIVERSION &&
+                 image[EI_ABIVERSION] == kAbiBefore13
+             ? "a CUDA before 13"
+             : "";
+}
+
+std::string CudaVersionText(int version) {
+  return absl::StrCat(version / 1000, ".", version % 1000 / 10);
+}
+
+int DriverCudaVersion() {
+  const auto driver = Driver::Load();
+  int version = 0;
+  if (!driver.ok() || (*driver)->DriverGetVersion(&version) != CUDA_SUCCESS)
+    return 0;
+  return version;
+}
 
 absl::StatusOr<std::unique_ptr<const Driver>> Driver::Load() {
   const char* chosen = std::getenv(kDriverVariable);
@@ -76,6 +110,25 @@ absl::Status Driver::Check(CUresult result, std::string_view call) const {
   return absl::Status(CodeOf(result),
                       absl::StrCat(absl::string_view(call.data(), call.size()),
                                    " failed with ", Describe(result)));
+}
+
+absl::Status Driver::CheckLoad(CUresult result, std::string_view image) const {
+  const absl::Status status = Check(result, "cuModuleLoadData");
+  if (result != CUDA_ERROR_NO_BINARY_FOR_GPU &&
+      result != CUDA_ERROR_INVALID_IMAGE && result != CUDA_ERROR_INVALID_PTX &&
+      result != CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
+    return status;
+  int version = 0;
+  DriverGetVersion(&version);
+  const std::string maker = CodeMaker(image);
+  return absl::Status(
+      status.code(),
+      absl::StrCat(
+          std::string(status.message()), "; the driver is for CUDA ",
+          CudaVersionText(version),
+          maker.empty() ? "" : absl::StrCat(", the code of ", maker),
+          "; if the code is newer, install a newer driver, or let --cuda-home "
+          "name a toolkit that is no newer than the driver"));
 }
 
 }  // namespace reprise::cuda

@@ -83,6 +83,10 @@ class Driver {
   // UNIMPLEMENTED, an invalid value INVALID_ARGUMENT, all else INTERNAL.
   absl::Status Check(CUresult result, std::string_view call) const;
 
+  // As Check, of a call that loads `image`. Where the driver knows nothing of
+  // its kind, the message says for which CUDA both are and what to do.
+  absl::Status CheckLoad(CUresult result, std::string_view image) const;
+
   // "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered".
   std::string Describe(CUresult result) const;
 
@@ -92,6 +96,17 @@ class Driver {
   REPRISE_CUDA_OPTIONAL_ENTRY_POINTS(REPRISE_CUDA_MEMBER)
 #undef REPRISE_CUDA_MEMBER
 };
+
+// The CUDA version of this machine's driver, 12040 for 12.4; 0 where there is
+// none. Starts nothing.
+int DriverCudaVersion();
+
+// What made an image, as "CUDA 13.0" or "PTX 8.8"; empty: it does not say.
+// Machine code of CUDA 12 tells no more than "a CUDA before 13".
+std::string CodeMaker(std::string_view image);
+
+// "12.4" for 12040.
+std::string CudaVersionText(int version);
 
 // Returns from the enclosing function when a driver call fails:
 // CUDA_RETURN_IF_ERROR(driver, MemRelease, (handle)).

@@ -17,6 +17,7 @@
 #include "replay/base/file_util.h"
 #include "replay/base/status_macros.h"
 #include "replay/compiler/compile_pool.h"
+#include "replay/device/cuda/driver.h"
 #include "replay/recorder/preload/protocol.h"
 #include "replay/recorder/session/app_process.h"
 #include "replay/recorder/session/app_server.h"
@@ -188,6 +189,7 @@ absl::StatusOr<std::unique_ptr<CompilePool>> CreateRecordingPool(
   pool.worker_arguments = options.worker_arguments;
   pool.workers = options.compile_workers;
   pool.cuda_home = options.cuda_home;
+  pool.driver_cuda = cuda::DriverCudaVersion();
   // An application's own source compiles; on a busy machine that may take long.
   pool.job_timeout = absl::Minutes(10);
   return CompilePool::Create(std::move(pool));

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "replay/compiler/nvjitlink.h"
 #include "replay/compiler/progress_page.h"
 #include "replay/compiler/result_cache.h"
 #include "replay/compiler/tolerance_annotation.h"
+#include "replay/compiler/toolchain.h"
 #include "replay/compiler/unit_options.h"
 
 namespace reprise {
@@ -54,6 +57,29 @@ TEST(ProgressPageTest, TellsTheLastTextWhateverItsLength) {
   EXPECT_EQ((*page)->Read(), "dce");
   (*page)->Write(std::string(3 * ProgressPage::kBytes, 'n'));
   EXPECT_EQ((*other)->Read(), std::string(ProgressPage::kBytes - 1, 'n'));
+}
+
+TEST(NvJitLinkTest, KnowsThePtxOfEachCuda) {
+  EXPECT_EQ(PtxVersionOf(12, 0), 80);
+  EXPECT_EQ(PtxVersionOf(12, 4), 84);
+  EXPECT_EQ(PtxVersionOf(12, 9), 88);
+  EXPECT_EQ(PtxVersionOf(13, 0), 90);
+  EXPECT_EQ(PtxVersionOf(14, 1), 90);
+}
+
+TEST(NvJitLinkTest, OfTheDriversOwnCudaComesFirst) {
+  const auto place_of = [](int driver_cuda, const std::string& name) {
+    const std::vector<std::string> candidates =
+        FindToolchain("/home", driver_cuda).nvjitlink_candidates;
+    return std::find(candidates.begin(), candidates.end(),
+                     "/home/lib64/" + name) -
+           candidates.begin();
+  };
+  const std::string old_one = "libnvJitLink.so.12";
+  const std::string new_one = "libnvJitLink.so.13";
+  EXPECT_LT(place_of(0, new_one), place_of(0, old_one));
+  EXPECT_LT(place_of(13000, new_one), place_of(13000, old_one));
+  EXPECT_LT(place_of(12040, old_one), place_of(12040, new_one));
 }
 
 TEST(NvJitLinkTest, ReadsWhatPtxasReports) {

@@ -88,8 +88,9 @@ absl::Status Gpu::ReadFacts() {
 }
 
 absl::Status Gpu::LoadSupportKernels() {
-  CUDA_RETURN_IF_ERROR(*driver_, ModuleLoadData,
-                       (&support_, SupportKernelsPtx()));
+  RETURN_IF_ERROR(driver_->CheckLoad(
+      driver_->ModuleLoadData(&support_, SupportKernelsPtx()),
+      SupportKernelsPtx()));
   const std::pair<CUfunction*, const char*> kernels[] = {
       {&copy_, kCopyKernel},
       {&poison_, kPoisonKernel},

@@ -28,8 +28,10 @@ Module::~Module() {
 }
 
 absl::Status Module::LoadImage() {
-  CUDA_RETURN_IF_ERROR(gpu_.driver(), ModuleLoadData,
-                       (&module_, request_.image().data()));
+  const Driver& d = gpu_.driver();
+  RETURN_IF_ERROR(
+      d.CheckLoad(d.ModuleLoadData(&module_, request_.image().data()),
+                  {request_.image().data(), request_.image().size()}));
   return FindKernel(request_.kernel());
 }
 

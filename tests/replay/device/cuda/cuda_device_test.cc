@@ -284,6 +284,22 @@ TEST_F(CudaDeviceTest, ApplicationCodeForOtherDevicesIsUnimplemented) {
       absl::IsUnimplemented(resident_->LoadApplicationKernel().status()));
 }
 
+TEST_F(CudaDeviceTest, CodeOfANewerCudaIsNamedBesideTheDrivers) {
+  *unit_.mutable_machine_code() = *store_->Put(
+      "other device\nCuda compilation tools, release 14.0, V14.0.1\n");
+  Load();
+  EXPECT_THAT(
+      std::string(resident_->LoadApplicationKernel().status().message()),
+      testing::AllOf(HasSubstr("driver is for CUDA 13.0"),
+                     HasSubstr("code of CUDA 14.0"), HasSubstr("--cuda-home")));
+  *unit_.mutable_machine_code() =
+      *store_->Put("other device\n.version 9.9\n.target sm_90\n");
+  Load();
+  EXPECT_THAT(
+      std::string(resident_->LoadApplicationKernel().status().message()),
+      HasSubstr("code of PTX 9.9"));
+}
+
 TEST_F(CudaDeviceTest, KernelThatIsMissingIsNamedBesideThoseThatAreThere) {
   Load();
   const auto loaded = resident_->LoadKernel(Code("double"), "absent");

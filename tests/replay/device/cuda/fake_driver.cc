@@ -295,7 +295,7 @@ EXPORT CUresult cuInit(unsigned) {
                                                           : CUDA_SUCCESS;
 }
 EXPORT CUresult cuDriverGetVersion(int* version) {
-  *version = 13000;
+  *version = static_cast<int>(Environment("REPRISE_FAKE_CUDA_VERSION", 13000));
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGetErrorName(CUresult error, const char** text) {
