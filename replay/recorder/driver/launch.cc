@@ -1,5 +1,6 @@
 #include "replay/recorder/driver/launch.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +72,18 @@ bool AskParameters(const HandleQuery& query, Kernel* kernel) {
   return true;
 }
 
+// Requires the channel.
+const char* NoParameters() {
+  static char text[128];
+  int version = 0;
+  CUDA_CALL(cuDriverGetVersion, &version);
+  snprintf(text, sizeof(text),
+           "the driver is for CUDA %d.%d and does not tell its parameters; one "
+           "for CUDA 12.4 or newer (550) does",
+           version / 1000, version % 1000 / 10);
+  return text;
+}
+
 // Tells the parent of a kernel before its first launch. Why the kernel cannot
 // be recorded although the parent wants it; else null. Requires the channel.
 const char* Introduce(ParentLock& parent, const HandleQuery& query,
@@ -103,7 +116,7 @@ const char* Introduce(ParentLock& parent, const HandleQuery& query,
   }
   const char* refusal = nullptr;
   if (wanted && !parameters_known)
-    refusal = "the driver does not tell its parameters (550 or newer does)";
+    refusal = NoParameters();
   else if (wanted && kernel->module->image.bytes == 0)
     refusal = "its module's machine code is in no known form";
   kernel->wanted.store(wanted && refusal == nullptr, std::memory_order_relaxed);

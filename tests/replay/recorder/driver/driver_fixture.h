@@ -39,10 +39,10 @@ class DriverFixture : public ::testing::Test {
                   const std::string& preload_first = "",
                   const std::string& preload_last = "") {
     std::unique_ptr<ScriptedParent> parent;
-    std::string environment = "LD_LIBRARY_PATH=" + Binaries() +
-                              "/tests/fake_driver LD_PRELOAD='" +
-                              preload_first + " " + Binaries() +
-                              "/lib/libreprise_cuda.so " + preload_last + "' ";
+    std::string environment = "LD_LIBRARY_PATH=" + Binaries() + "/tests/" +
+                              driver_ + " LD_PRELOAD='" + preload_first + " " +
+                              Binaries() + "/lib/libreprise_cuda.so " +
+                              preload_last + "' ";
     if (script != nullptr) {
       parent = std::make_unique<ScriptedParent>(Socket(), *script);
       environment += "REPRISE_DRIVER_SOCKET=" + Socket() + " ";
@@ -61,6 +61,7 @@ class DriverFixture : public ::testing::Test {
   }
 
   std::unique_ptr<TemporaryDirectory> directory_;
+  std::string driver_ = "fake_driver";  // folder of its libcuda.so.1
   std::vector<HeardProcess> heard_;
 };
 

@@ -389,6 +389,19 @@ TEST_F(DriverRecorderTest, ThreadsMayLaunchWhileAnotherIsRecorded) {
   EXPECT_THAT(OneProcess().recordings, SizeIs(81));
 }
 
+TEST_F(DriverRecorderTest, DriversThatTellNoParametersAreNamed) {
+  driver_ = "fake_driver_12_2";
+  Script script;
+  script.wanted = [](const std::string&) { return true; };
+  const ShellResult result = Run("driver_app launches", &script);
+  EXPECT_EQ(result.out, "cell 8\nnative allocations 0\n");
+  EXPECT_THAT(OneProcess().recordings, IsEmpty());
+  EXPECT_THAT(OneProcess().problems,
+              ::testing::Contains(AllOf(HasSubstr("CUDA 12.2"),
+                                        HasSubstr("does not tell its"),
+                                        HasSubstr("550"))));
+}
+
 TEST_F(DriverRecorderTest, LookupsBehaveAsWithoutUs) {
   Script script;
   const ShellResult recorded = Run("driver_app dlsym", &script);

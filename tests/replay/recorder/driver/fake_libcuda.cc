@@ -338,7 +338,11 @@ EXPORT CUresult cuInit(unsigned int) {
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuDriverGetVersion(int* version) {
+#ifdef FAKE_CUDA_12_2
+  *version = 12020;
+#else
   *version = CUDA_VERSION;
+#endif
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuDeviceGetCount(int* count) {
@@ -824,6 +828,7 @@ EXPORT CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute,
   *value = static_cast<int>(attribute) + 1;
   return CUDA_SUCCESS;
 }
+#ifndef FAKE_CUDA_12_2
 EXPORT CUresult cuFuncGetParamInfo(CUfunction function, size_t index,
                                    size_t* offset, size_t* bytes) {
   const KernelInfo* info =
@@ -839,6 +844,7 @@ EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index,
   return cuFuncGetParamInfo(reinterpret_cast<CUfunction>(kernel), index, offset,
                             bytes);
 }
+#endif
 
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x,
                                unsigned int grid_y, unsigned int grid_z,
