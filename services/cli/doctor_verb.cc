@@ -84,16 +84,16 @@ Finding CheckCompile(CompilePool* pool, const std::string& name,
                      v1::CompileTarget target, std::string* code) {
   Finding finding;
   finding.name = name;
-  auto input = std::make_shared<v1::CompileInput>();
-  input->set_key("doctor");
-  input->set_architecture("sm_90");
-  v1::CompileTranslationUnit* tu = input->add_translation_units();
   absl::StatusOr<TemporaryDirectory> scratch =
       TemporaryDirectory::Create("reprise-doctor");
   if (!scratch.ok()) {
     finding.detail = std::string(scratch.status().message());
     return finding;
   }
+  auto input = std::make_shared<v1::CompileInput>();
+  input->set_key(scratch->path());
+  input->set_architecture("sm_90");
+  v1::CompileTranslationUnit* tu = input->add_translation_units();
   tu->set_main_file(absl::StrCat(scratch->path(), "/doctor.cu"));
   tu->set_directory(scratch->path());
   if (absl::Status status = WriteFileAtomically(tu->main_file(), kTinyKernel);
