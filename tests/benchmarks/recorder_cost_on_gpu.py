@@ -26,8 +26,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = "python3 tests/benchmarks/recorder_cost_on_gpu.py --reprise build/release/bin/reprise --apps build/record-gpu/apps"
 # Seconds each, so that what every process pays once, which has its own figure, does not hide what a launch costs. The last
 # makes 230,000 launches and 110,000 cudaMallocAsync of a few hundred bytes per second.
-WHOLE_PROGRAMS = [["nbody", "--iterations", "500"], ["lattice_qcd", "--iterations", "1000"],
-                  ["many_launches", "--size", "1000000"]]
+WHOLE_PROGRAMS = [["nbody", "--iterations", "300"], ["lattice_qcd", "--iterations", "1000"],
+                  ["many_launches", "--size", "500000"]]
 TIMER = "import subprocess,sys,time\nb=time.monotonic()\nc=subprocess.run(sys.argv[2:]).returncode\n" \
         "open(sys.argv[1],'w').write(str(time.monotonic()-b))\nsys.exit(c)\n"
 
