@@ -84,7 +84,8 @@ struct Latencies {
 
 class Bench {
  public:
-  explicit Bench(Settings settings) : settings_(std::move(settings)) {}
+  explicit Bench(Settings settings)
+      : settings_(std::move(settings)), random_(settings_.seed) {}
 
   absl::Status Run() {
     CompilePool::Options pool;
@@ -156,7 +157,7 @@ class Bench {
   std::unique_ptr<CompilePool> pool_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<UnitStore> store_;
-  std::mt19937_64 random_{1};
+  std::mt19937_64 random_;
   Latencies source_, pipeline_;
   std::vector<double> trials_per_s_;
   std::vector<double> over_own_code_;

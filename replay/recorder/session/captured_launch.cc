@@ -117,7 +117,7 @@ std::string_view CapturedMemory::Prologue(uint64_t address,
 std::string_view CapturedMemory::Epilogue(uint64_t address,
                                           uint64_t bytes) const {
   const uint64_t offset = OffsetOf(address);
-  if (bytes == 0) return {epilogue_.data() + offset, 0};
+  if (bytes == 0) return {};
   for (uint64_t block = offset / kBlockBytes;
        block <= (offset + bytes - 1) / kBlockBytes; ++block) {
     if (stored_[block] != 0) continue;
