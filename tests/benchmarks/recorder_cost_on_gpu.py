@@ -107,6 +107,28 @@ class Cost:
         shutil.rmtree(self.work / "copied", ignore_errors=True)
         return capture["image_bytes"] / capture["copy_ms"] / 1e6
 
+    def trim(self):
+        """What is left of 60 GiB of device memory when a kernel touches half a GiB of it."""
+        report, store = self.work / "report.json", self.work / "trimmed"
+        shutil.rmtree(store, ignore_errors=True)
+        begin = time.monotonic()
+        done = subprocess.run([self.reprise, "record", "--device", "cuda:0", "--store", str(store), "--report", str(report),
+                               "--kernel", "TouchPartKernel", "--", str(self.apps / "large_live"), "--iterations", "1"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8")
+        seconds = time.monotonic() - begin
+        units = json.loads(subprocess.run([self.reprise, "units", "--store", str(store), "--json"], stdout=subprocess.PIPE,
+                                          encoding="utf-8").stdout)["units"]
+        if not units:
+            print(f"nothing was recorded of 60 GiB: {done.stderr.strip()[-300:]}", flush=True)
+            return
+        capture = json.loads(report.read_text())["captures"][0]
+        live, kept = capture["image_bytes"], units[0]["memory_bytes"]
+        print(f"{live} live bytes, {kept} in the unit; copied at {live / capture['copy_ms'] / 1e6:.1f} GB/s; "
+              f"the whole recording took {seconds:.1f} s", flush=True)
+        self.add("trim.ratio", kept / live, "ratio", "")
+        self.add("trim.recording_s", seconds, "s", "")
+        shutil.rmtree(store, ignore_errors=True)
+
     def write(self):
         gpu = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
                              stdout=subprocess.PIPE, encoding="utf-8").stdout.strip()
@@ -115,7 +137,7 @@ class Cost:
                   "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat()}
         path = pathlib.Path(self.options.json)
         known = {entry["metric"]: entry for entry in json.loads(path.read_text())} if path.exists() else {}
-        known = {metric: entry for metric, entry in known.items() if not metric.startswith("record.")}
+        known = {metric: entry for metric, entry in known.items() if not metric.startswith(("record.", "trim."))}
         known.update({entry["metric"]: entry | shared for entry in self.entries})
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps([entry for _, entry in sorted(known.items())], indent=2) + "\n", encoding="utf-8")
@@ -150,6 +172,8 @@ def main():
     cost.launch_overhead()
     cost.slowdown()
     cost.copy_out()
+    if (cost.apps / "large_live").exists():
+        cost.trim()
     if cost.options.json:
         cost.write()
     return 0
