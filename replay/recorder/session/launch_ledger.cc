@@ -13,6 +13,8 @@ namespace {
 
 constexpr uint64_t kMostFailures = 3;
 constexpr size_t kMostKernelsListed = 20;
+// Of names. The matcher calls itself for every character.
+constexpr size_t kMostMatchedBytes = 4 << 10;
 
 // Equal for launches of the same shape.
 std::string ShapeOf(const v1::LaunchConfig& launch) {
@@ -20,6 +22,10 @@ std::string ShapeOf(const v1::LaunchConfig& launch) {
                       launch.grid().z(), ";", launch.block().x(), ",",
                       launch.block().y(), ",", launch.block().z(), ";",
                       launch.dynamic_shared_bytes());
+}
+
+bool Matches(const std::string& name, const std::regex& pattern) {
+  return std::regex_search(name.substr(0, kMostMatchedBytes), pattern);
 }
 
 }  // namespace
@@ -53,8 +59,8 @@ size_t LaunchLedger::Find(const std::string& symbol,
     kernel.display_name = DemangledName(symbol);
     const std::set<std::string>& symbols = options_.kernel_symbols;
     kernel.matched = (symbols.empty() || symbols.count(symbol) > 0) &&
-                     (std::regex_search(kernel.symbol, pattern_) ||
-                      std::regex_search(kernel.display_name, pattern_));
+                     (Matches(kernel.symbol, pattern_) ||
+                      Matches(kernel.display_name, pattern_));
     kernels_.push_back(std::move(kernel));
   }
   return entry->second;

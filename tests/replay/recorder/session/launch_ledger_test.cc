@@ -32,6 +32,16 @@ RecordResult Finished(LaunchLedger& ledger) {
   return result;
 }
 
+// The standard library's matcher calls itself for every character.
+TEST(LaunchLedgerTest, MatchesTheBeginningOfNamesOfAnyLength) {
+  LaunchLedger::Options options;
+  options.kernel_regex = "k.*b";
+  const auto ledger = Make(options);
+  const std::string long_name(1 << 20, 'a');
+  EXPECT_FALSE(ledger->Meet("k" + long_name, "image").record);
+  EXPECT_TRUE(ledger->Meet("kab" + long_name, "image").record);
+}
+
 TEST(LaunchLedgerTest, CountsPerKernelAndImage) {
   const auto ledger = Make({});
   EXPECT_EQ(ledger->Begin("_Z1kv", "image1", Shape(1, 1)).occurrence, 0u);
