@@ -8,17 +8,14 @@
 #include <cstring>
 
 #include "replay/base/file_util.h"
+#include "replay/base/shared_memory.h"
+#include "replay/base/status_macros.h"
 
 namespace reprise {
 
 absl::StatusOr<std::unique_ptr<ProgressPage>> ProgressPage::Create() {
-  const int fd = memfd_create("reprise-progress", MFD_CLOEXEC);
-  if (fd < 0) return ErrnoToStatus(errno, "cannot create shared memory");
-  if (ftruncate(fd, kBytes) != 0) {
-    const absl::Status status = ErrnoToStatus(errno, "cannot size memory");
-    close(fd);
-    return status;
-  }
+  ASSIGN_OR_RETURN(const int fd,
+                   CreateSharedMemory("reprise-progress", kBytes));
   return Open(fd);
 }
 

@@ -5,21 +5,15 @@
 
 #include <cerrno>
 
-#include "absl/strings/str_format.h"
 #include "replay/base/file_util.h"
+#include "replay/base/shared_memory.h"
+#include "replay/base/status_macros.h"
 
 namespace reprise::cuda {
 
 absl::StatusOr<std::unique_ptr<TransferWindow>> TransferWindow::Create() {
-  const int fd = memfd_create("reprise-window", MFD_CLOEXEC);
-  if (fd < 0) return ErrnoToStatus(errno, "cannot create shared memory");
-  if (ftruncate(fd, static_cast<off_t>(kWindowBytes)) != 0) {
-    const int error = errno;
-    close(fd);
-    return ErrnoToStatus(
-        error,
-        absl::StrFormat("cannot size shared memory to %d bytes", kWindowBytes));
-  }
+  ASSIGN_OR_RETURN(const int fd,
+                   CreateSharedMemory("reprise-window", kWindowBytes));
   return Open(fd);
 }
 

@@ -1,6 +1,5 @@
 #include "replay/recorder/session/arena_memory.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "replay/base/file_util.h"
+#include "replay/base/shared_memory.h"
+#include "replay/base/status_macros.h"
 
 namespace reprise {
 namespace {
@@ -33,13 +34,8 @@ ArenaMemory::ArenaMemory(Options options, int fd, char* mapping)
 
 absl::StatusOr<std::unique_ptr<ArenaMemory>> ArenaMemory::Create(
     Options options) {
-  const int fd = memfd_create("reprise-device-memory", MFD_CLOEXEC);
-  if (fd < 0) return ErrnoToStatus(errno, "cannot create device memory");
-  if (ftruncate(fd, static_cast<off_t>(options.bytes)) != 0) {
-    const int error = errno;
-    close(fd);
-    return ErrnoToStatus(error, "cannot size device memory");
-  }
+  ASSIGN_OR_RETURN(const int fd,
+                   CreateSharedMemory("reprise-device-memory", options.bytes));
   void* mapping = mmap(nullptr, options.bytes, PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (mapping == MAP_FAILED) {

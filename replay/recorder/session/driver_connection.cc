@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "replay/base/shared_memory.h"
 #include "replay/base/status_macros.h"
 #include "replay/recorder/cc/cubin.h"
 #include "replay/recorder/cc/device_images.h"
@@ -30,8 +31,9 @@ class Counters {
  public:
   static constexpr size_t kBytes = sizeof(wire::ProcessCounters);
 
-  Counters() : fd_(memfd_create("reprise-counters", MFD_CLOEXEC)) {
-    if (fd_ < 0 || ftruncate(fd_, kBytes) != 0) return;
+  Counters()
+      : fd_(CreateSharedMemory("reprise-counters", kBytes).value_or(-1)) {
+    if (fd_ < 0) return;
     void* mapping = mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, fd_, 0);
     if (mapping != MAP_FAILED)
       counters_ = static_cast<const wire::ProcessCounters*>(mapping);

@@ -13,6 +13,8 @@
 
 #include "replay/base/file_util.h"
 #include "replay/base/parallel_for.h"
+#include "replay/base/shared_memory.h"
+#include "replay/base/status_macros.h"
 #include "replay/recorder/session/host_memory.h"
 
 namespace reprise {
@@ -48,10 +50,8 @@ uint32_t ImageWindow::SlotsFor(uint64_t image_bytes) {
 absl::StatusOr<std::unique_ptr<ImageWindow>> ImageWindow::Create(
     uint64_t image_bytes) {
   std::unique_ptr<ImageWindow> window(new ImageWindow(SlotsFor(image_bytes)));
-  window->fd_ = memfd_create("reprise-window", MFD_CLOEXEC);
-  if (window->fd_ < 0) return ErrnoToStatus(errno, "cannot create a memfd");
-  if (ftruncate(window->fd_, static_cast<off_t>(window->bytes())) != 0)
-    return ErrnoToStatus(errno, "cannot size a memfd");
+  ASSIGN_OR_RETURN(window->fd_,
+                   CreateSharedMemory("reprise-window", window->bytes()));
   void* mapping = mmap(nullptr, window->bytes(), PROT_READ | PROT_WRITE,
                        MAP_SHARED, window->fd_, 0);
   if (mapping == MAP_FAILED) return ErrnoToStatus(errno, "cannot map a memfd");

@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "replay/base/file_util.h"
 #include "replay/base/log.h"
+#include "replay/base/shared_memory.h"
 #include "replay/base/status_macros.h"
 #include "replay/device/cpu/executor/channel.h"
 #include "replay/device/cpu/executor/child_process.h"
@@ -38,10 +39,8 @@ class FaultPage {
     if (fd_ >= 0) close(fd_);
   }
   absl::Status Create() {
-    fd_ = memfd_create("reprise-fault", MFD_CLOEXEC);
-    if (fd_ < 0 || ftruncate(fd_, cpu::kFaultPageBytes) != 0) {
-      return ErrnoToStatus(errno, "cannot create the fault page");
-    }
+    ASSIGN_OR_RETURN(fd_,
+                     CreateSharedMemory("reprise-fault", cpu::kFaultPageBytes));
     void* page = mmap(nullptr, cpu::kFaultPageBytes, PROT_READ | PROT_WRITE,
                       MAP_SHARED, fd_, 0);
     if (page == MAP_FAILED) {

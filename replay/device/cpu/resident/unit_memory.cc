@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "replay/base/file_util.h"
 #include "replay/base/parallel_for.h"
+#include "replay/base/shared_memory.h"
 #include "replay/base/status_macros.h"
 #include "replay/device/cpu/resident/compare.h"
 #include "replay/unit/blob.h"
@@ -202,13 +203,7 @@ void UnitMemory::FindSpans() {
 }
 
 absl::Status UnitMemory::Allocate() {
-  fd_ = memfd_create("reprise-unit", MFD_CLOEXEC);
-  if (fd_ < 0) return ErrnoToStatus(errno, "cannot create shared memory");
-  if (ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) {
-    return ErrnoToStatus(
-        errno,
-        absl::StrFormat("cannot size shared memory to %d bytes", bytes_));
-  }
+  ASSIGN_OR_RETURN(fd_, CreateSharedMemory("reprise-unit", bytes_));
   ASSIGN_OR_RETURN(work_, MapMemory(bytes_, fd_, "working memory"));
   ASSIGN_OR_RETURN(golden_, MapMemory(bytes_, -1, "the prologue"));
   ASSIGN_OR_RETURN(reference_, MapMemory(bytes_, -1, "the reference"));
