@@ -21,6 +21,14 @@ constexpr int kBacklog = 64;
 // millisecond.
 constexpr int kDrainSteps = 2000;
 
+constexpr std::chrono::milliseconds kPause(10);
+
+// Whether Stop shut it down.
+bool IsShut(int fd) {
+  pollfd socket = {fd, 0, 0};
+  return poll(&socket, 1, 0) > 0 && (socket.revents & POLLHUP) != 0;
+}
+
 std::string SocketPath(const TemporaryDirectory& directory) {
   return absl::StrCat(directory.path(), "/cuda");
 }
@@ -65,13 +73,20 @@ void AppServer::Accept() {
   for (;;) {
     const int client = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
     if (client < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
-    if (client < 0) return;  // Stop shut the socket down
+    if (client < 0) {
+      if (IsShut(fd_)) return;
+      // No descriptor or memory for one more now.
+      std::this_thread::sleep_for(kPause);
+    }
     const std::lock_guard<std::mutex> lock(mutex_);
     ForgetDone();
+    if (client < 0) continue;
     Client& added = clients_.emplace_back();
     added.fd = client;
     added.thread = std::thread([this, &added] {
       serve_(added.fd);
+      // Whoever still waits for an answer gets none.
+      shutdown(added.fd, SHUT_RDWR);
       added.done = true;
     });
   }

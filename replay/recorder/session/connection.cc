@@ -25,8 +25,8 @@ class Connection {
     wire::MessageHeader header;
     while (ReceiveAll(fd_, &header, sizeof(header))) {
       if (header.bytes > kMaxMessageBytes) return;
-      std::string bytes(header.bytes, '\0');
-      if (!ReceiveAll(fd_, bytes.data(), bytes.size())) return;
+      std::string bytes;
+      if (!ReceiveBytes(fd_, header.bytes, &bytes)) return;
       Payload payload(std::move(bytes));
       if (!Handle(header.type, payload)) return;
     }

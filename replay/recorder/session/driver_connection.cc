@@ -97,8 +97,8 @@ class DriverConnection {
     while (ReceiveAll(fd_, &header, sizeof(header))) {
       if (header.bytes > wire::kMaxImageBytes + sizeof(wire::ModuleNotice))
         break;
-      std::string bytes(header.bytes, '\0');
-      if (!ReceiveAll(fd_, bytes.data(), bytes.size())) break;
+      std::string bytes;
+      if (!ReceiveBytes(fd_, header.bytes, &bytes)) break;
       Payload payload(std::move(bytes));
       if (!Handle(header.type, payload)) break;
     }
@@ -319,9 +319,9 @@ std::string DriverConnection::VariableNames(
 std::optional<std::vector<LiveRange>> DriverConnection::TakeRanges(
     const wire::PrologueRequest& request, Payload& payload) {
   if (request.range_count > wire::kMaxRanges) return std::nullopt;
-  std::vector<wire::LiveRange> sent(request.range_count);
-  for (wire::LiveRange& range : sent)
-    if (!payload.Take(&range)) return std::nullopt;
+  std::vector<wire::LiveRange> sent;
+  while (sent.size() < request.range_count)
+    if (!payload.Take(&sent.emplace_back())) return std::nullopt;
   const std::string symbols = payload.TakeRest();
   if (symbols.size() != request.symbol_bytes ||
       (!symbols.empty() && symbols.back() != '\0'))

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace reprise {
@@ -14,6 +15,18 @@ bool ReceiveAll(int socket, void* data, size_t size) {
     if (got <= 0) return false;
     at += got;
     size -= static_cast<size_t>(got);
+  }
+  return true;
+}
+
+bool ReceiveBytes(int socket, uint64_t size, std::string* bytes) {
+  constexpr uint64_t kAtOnce = 1 << 20;
+  bytes->clear();
+  while (bytes->size() < size) {
+    const size_t have = bytes->size();
+    bytes->resize(have + std::min(size - have, std::max(kAtOnce, have)));
+    if (!ReceiveAll(socket, bytes->data() + have, bytes->size() - have))
+      return false;
   }
   return true;
 }

@@ -44,6 +44,8 @@ class Payload {
 
 // False: the other end is gone.
 bool ReceiveAll(int socket, void* data, size_t size);
+// Makes room as the bytes come: their number is the other end's claim.
+bool ReceiveBytes(int socket, uint64_t size, std::string* bytes);
 // `descriptor` (-1: none) travels with the first byte.
 bool SendAll(int socket, const std::string& bytes, int descriptor = -1);
 

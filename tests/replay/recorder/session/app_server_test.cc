@@ -1,11 +1,14 @@
 #include "replay/recorder/session/app_server.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -73,6 +76,67 @@ TEST(AppServerTest, StopEndsConnectionsThatWait) {
   EXPECT_EQ(recv(fd, &byte, 1, 0), 0);
   close(fd);
   (*server)->Stop();  // again: nothing
+}
+
+// A process whose connection is no longer served must not wait for answers.
+TEST(AppServerTest, HangsUpWhenItServesNoMore) {
+  auto server = AppServer::Start([](int) {});
+  ASSERT_TRUE(server.ok());
+  const int fd = Connect((*server)->path());
+  ASSERT_GE(fd, 0);
+  const timeval patience{20, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  char byte;
+  EXPECT_EQ(recv(fd, &byte, 1, 0), 0);
+  close(fd);
+}
+
+TEST(AppServerTest, ServesAgainAfterItHadNoDescriptorsLeft) {
+  auto server = AppServer::Start([](int fd) { SendAll(fd, "x"); });
+  ASSERT_TRUE(server.ok());
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, (*server)->path().c_str());
+  // An accept that waits already may have its descriptor.
+  int processes[2];
+  for (int& fd : processes) {
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const timeval patience{20, 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  }
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlimit none{0, limit.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  for (const int fd : processes) {
+    EXPECT_EQ(
+        connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  setrlimit(RLIMIT_NOFILE, &limit);
+  for (const int fd : processes) {
+    char byte;
+    EXPECT_EQ(recv(fd, &byte, 1, 0), 1);
+    close(fd);
+  }
+}
+
+TEST(SocketMessageTest, BelievesNoSize) {
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+  const std::string sent(3 << 20, 'x');
+  std::thread sender([&] {
+    EXPECT_TRUE(SendAll(sockets[0], sent + "rest"));
+    close(sockets[0]);
+  });
+  std::string bytes = "old";
+  EXPECT_TRUE(ReceiveBytes(sockets[1], sent.size(), &bytes));
+  EXPECT_TRUE(bytes == sent);
+  EXPECT_FALSE(ReceiveBytes(sockets[1], uint64_t{1} << 60, &bytes));
+  EXPECT_LE(bytes.capacity(), size_t{8} << 20);
+  EXPECT_TRUE(ReceiveBytes(sockets[1], 0, &bytes));
+  sender.join();
+  close(sockets[1]);
 }
 
 TEST(SocketMessageTest, CarriesADescriptorAndTakesPayloadsApart) {
