@@ -10,15 +10,18 @@
 #include <chrono>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "replay/base/file_util.h"
 
 namespace reprise {
 namespace {
 
+constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kLargePageBytes = 2 << 20;
 constexpr std::chrono::milliseconds kPause(5);
 // What is made ready at once, and by how many threads: applications want the
@@ -42,16 +45,76 @@ void PopulateTogether(char* begin, uint64_t bytes) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// The number behind a word of a file; none where it has no such word.
+std::optional<uint64_t> NumberAfter(const std::string& path,
+                                    const std::string& wanted) {
+  std::ifstream file(path);
+  std::string word;
+  uint64_t number = 0;
+  while (file >> word)
+    if (word == wanted && file >> number) return number;
+  return std::nullopt;
+}
+
+// The number that a file is; none where it is a word.
+std::optional<uint64_t> NumberIn(const std::string& path) {
+  std::ifstream file(path);
+  uint64_t number = 0;
+  if (file >> number) return number;
+  return std::nullopt;
+}
+
+// What the files of a version of control groups are called.
+struct GroupFiles {
+  const char* mount;
+  const char* limit;
+  const char* usage;
+  const char* cache;  // word in memory.stat: what is given up at need
+};
+constexpr GroupFiles kVersion1 = {
+    "/sys/fs/cgroup/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes",
+    "total_inactive_file"};
+constexpr GroupFiles kVersion2 = {"/sys/fs/cgroup", "/memory.max",
+                                  "/memory.current", "inactive_file"};
+
+uint64_t RoomInGroup(const std::string& directory, const GroupFiles& files) {
+  const auto limit = NumberIn(directory + files.limit);
+  const auto usage = NumberIn(directory + files.usage);
+  if (!limit.has_value() || !usage.has_value()) return kUnlimited;
+  const uint64_t cache =
+      NumberAfter(directory + "/memory.stat", files.cache).value_or(0);
+  const uint64_t used = *usage - std::min(*usage, cache);
+  return *limit - std::min(*limit, used);
+}
+
 }  // namespace
 
-uint64_t AvailableHostMemory() {
-  std::ifstream info("/proc/meminfo");
-  std::string word;
-  uint64_t kib = 0;
-  while (info >> word) {
-    if (word == "MemAvailable:" && info >> kib) return kib << 10;
+uint64_t RoomInControlGroups(const std::string& root) {
+  uint64_t room = kUnlimited;
+  std::ifstream groups(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    // "number:controllers:path", without controllers in version 2.
+    const std::vector<std::string> parts =
+        absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (parts.size() != 3) continue;
+    const std::vector<std::string> controllers = absl::StrSplit(parts[1], ',');
+    const bool has_memory = std::count(controllers.begin(), controllers.end(),
+                                       std::string("memory")) > 0;
+    if (!parts[1].empty() && !has_memory) continue;
+    const GroupFiles& files = has_memory ? kVersion1 : kVersion2;
+    // The groups around it count too. A container may see only the outermost.
+    for (std::string path = parts[2];; path.resize(path.rfind('/'))) {
+      room = std::min(room, RoomInGroup(root + files.mount + path, files));
+      if (path.find('/') == std::string::npos) break;
+    }
   }
-  return std::numeric_limits<uint64_t>::max();
+  return room;
+}
+
+uint64_t AvailableHostMemory() {
+  const auto kib = NumberAfter("/proc/meminfo", "MemAvailable:");
+  return std::min(kib.has_value() ? *kib << 10 : kUnlimited,
+                  RoomInControlGroups());
 }
 
 void PopulatePages(char* begin, uint64_t bytes) {

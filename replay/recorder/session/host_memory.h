@@ -9,15 +9,21 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 
 #include "absl/status/statusor.h"
 
 namespace reprise {
 
-// Bytes that this host can give without swapping; the largest number where it
-// does not say.
+// Bytes that this host can give this process without swapping; the largest
+// number where it does not say.
 uint64_t AvailableHostMemory();
+
+// Bytes that the control groups of this process have left, as jobs and
+// containers have them; the largest number where none has a limit. `root` has
+// proc and sys in it.
+uint64_t RoomInControlGroups(const std::string& root = "");
 
 // Makes a mapping's pages present at once. Nothing is lost where the system
 // does not know how.

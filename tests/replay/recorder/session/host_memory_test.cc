@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <utility>
+
+#include "replay/base/file_util.h"
 
 namespace reprise {
 namespace {
@@ -16,6 +21,45 @@ constexpr uint64_t kLargePage = 2 << 20;
 bool IsZero(const HostPages& pages) {
   return std::all_of(pages.data(), pages.data() + pages.bytes(),
                      [](char c) { return c == 0; });
+}
+
+class ControlGroupsTest : public ::testing::Test {
+ protected:
+  ControlGroupsTest()
+      : directory_(*TemporaryDirectory::Create("control-groups")) {}
+  void Put(const std::string& path, const std::string& text) {
+    const std::filesystem::path file = directory_.path() + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+  uint64_t Room() { return RoomInControlGroups(directory_.path()); }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(ControlGroupsTest, TheTightestOneAroundTheProcessCounts) {
+  Put("/proc/self/cgroup", "0::/slurm/job_7/step_0\n");
+  EXPECT_EQ(Room(), UINT64_MAX);
+  const std::string job = "/sys/fs/cgroup/slurm/job_7";
+  Put(job + "/memory.max", "1000\n");
+  Put(job + "/memory.current", "700\n");
+  EXPECT_EQ(Room(), 300u);
+  Put(job + "/memory.stat", "anon 5\ninactive_file 100\n");
+  EXPECT_EQ(Room(), 400u);
+  Put(job + "/step_0/memory.max", "max\n");
+  Put(job + "/step_0/memory.current", "700\n");
+  EXPECT_EQ(Room(), 400u);
+  Put(job + "/memory.current", "5000\n");
+  EXPECT_EQ(Room(), 0u);
+}
+
+TEST_F(ControlGroupsTest, OfTheFirstVersionToo) {
+  Put("/proc/self/cgroup", "12:cpu,memory:/a/b\n3:pids:/c\n0::/\n");
+  // What a container sees of its group.
+  Put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "1000");
+  Put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "400");
+  Put("/sys/fs/cgroup/memory/memory.stat", "total_inactive_file 100\n");
+  EXPECT_EQ(Room(), 700u);
 }
 
 TEST(HostPagesTest, AreZerosInWholeLargePages) {
