@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -34,10 +35,11 @@ namespace reprise {
 struct Substitution {
   // The kernel's symbol in `code` and, after normalisation, in the application.
   std::string kernel;
-  // Only launches of this grid, block and dynamic shared memory; others run the
-  // application's own code and count as declined.
+  // Only launches of this grid, block, dynamic shared memory and cluster,
+  // cooperative or not; others run the application's own code and count as
+  // declined.
   v1::LaunchConfig guard;
-  v1::CompileReply code;    // built for COMPILE_TARGET_CPU
+  v1::CompileReply code;    // host code, or with open_gpu a cubin
   v1::LaunchConfig launch;  // what is launched instead
 };
 
@@ -119,7 +121,9 @@ struct KernelSeen {
 struct SubstitutionCount {
   std::string kernel;
   uint64_t applied = 0;
-  uint64_t declined = 0;  // launched with another shape
+  uint64_t declined = 0;
+  // How many of the declined for which reason: "they were launched ...".
+  std::map<std::string, uint64_t> reasons;
 };
 
 // What taking a launch out of an application on a GPU cost it.

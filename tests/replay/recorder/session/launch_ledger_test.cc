@@ -166,6 +166,41 @@ TEST(SubstitutionsTest, GuardsDecide) {
   ASSERT_EQ(counts.size(), 1u);
   EXPECT_EQ(counts[0].applied, 1u);
   EXPECT_EQ(counts[0].declined, 2u);
+  EXPECT_EQ(counts[0].reasons.at(Substitutions::kOtherLaunch), 2u);
+}
+
+TEST(SubstitutionsTest, ClustersAndCooperationAreGuardedToo) {
+  Substitution tuned;
+  tuned.kernel = "k";
+  tuned.guard = Shape(4, 256);
+  Substitutions substitutions({tuned});
+  v1::LaunchConfig launch = Shape(4, 256);
+  launch.mutable_cluster()->set_x(1);
+  launch.mutable_cluster()->set_y(1);
+  launch.mutable_cluster()->set_z(1);
+  EXPECT_NE(substitutions.Choose("k", launch), nullptr);
+  launch.mutable_cluster()->set_x(2);
+  EXPECT_EQ(substitutions.Choose("k", launch), nullptr);
+  launch = Shape(4, 256);
+  launch.set_cooperative(true);
+  EXPECT_EQ(substitutions.Choose("k", launch), nullptr);
+}
+
+TEST(SubstitutionsTest, ApplicationsMayCountForThemselves) {
+  Substitution tuned;
+  tuned.kernel = "_ZL1kPf";
+  Substitutions substitutions({tuned});
+  EXPECT_EQ(substitutions.Of("_Z1kPf").size(), 1u);
+  EXPECT_TRUE(substitutions.Of("_Z1mPf").empty());
+  substitutions.AddApplied("_Z1kPf", 3);
+  substitutions.AddDeclined("_Z1kPf", "a reason", 2);
+  substitutions.AddDeclined("_Z1kPf", "another", 0);
+  substitutions.AddApplied("_Z1mPf", 9);
+  const auto counts = substitutions.Counts();
+  ASSERT_EQ(counts.size(), 1u);
+  EXPECT_EQ(counts[0].applied, 3u);
+  EXPECT_EQ(counts[0].declined, 2u);
+  EXPECT_EQ(counts[0].reasons.size(), 1u);
 }
 
 }  // namespace
