@@ -13,6 +13,7 @@
 #include "replay/recorder/driver/modules.h"
 #include "replay/recorder/driver/process.h"
 #include "replay/recorder/driver/profile.h"
+#include "replay/recorder/driver/substitutes.h"
 
 namespace reprise::driver {
 
@@ -28,6 +29,7 @@ inline void ForgetEverythingOf(CUcontext context) {
   ForgetTimings(context);
   ForgetContextGraphs(context);
   ForgetContextModules(context);
+  ForgetContextSubstitutes(context);
   ForgetWindow(context);
   ForgetContextMemory(context);
   ForgetContext(context);

@@ -94,6 +94,14 @@ Context* FindContext(CUcontext handle) {
   return with.ok() ? CurrentContext() : nullptr;
 }
 
+Context* StreamContext(CUstream stream) {
+  CUcontext handle = nullptr;
+  if (stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD &&
+      CUDA_CALL(cuStreamGetCtx, stream, &handle) == CUDA_SUCCESS)
+    return FindContext(handle);
+  return CurrentContext();
+}
+
 void SetPrimaryContext(int device, CUcontext handle) {
   if (device >= 0 && device < kMaxDevices) g_primary[device].store(handle);
 }

@@ -25,6 +25,8 @@ inline constexpr int kMaxDevices = 64;
 Context* CurrentContext();
 // The same for a context that need not be current.
 Context* FindContext(CUcontext handle);
+// The context of an explicit stream.
+Context* StreamContext(CUstream stream);
 // A device's primary context, once the application has asked for it.
 void SetPrimaryContext(int device, CUcontext handle);
 CUcontext PrimaryContext(int device);

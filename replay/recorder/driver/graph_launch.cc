@@ -7,6 +7,7 @@
 #include "replay/recorder/driver/partwise_launch.h"
 #include "replay/recorder/driver/process.h"
 #include "replay/recorder/driver/profile.h"
+#include "replay/recorder/driver/substitutes.h"
 
 namespace reprise::driver {
 namespace {
@@ -18,6 +19,7 @@ bool CountLaunch(ExecutableGraph* graph) {
     if (kernel.nodes == 0) continue;
     kernel.next_occurrence = __atomic_fetch_add(
         &kernel.kernel->counter->launches, kernel.nodes, __ATOMIC_RELAXED);
+    CountDeclined(*kernel.kernel, driver_wire::kInGraph, kernel.nodes);
     if (kernel.ns > 0) AddTiming(kernel.kernel, kernel.ns, kernel.nodes);
     wanted = wanted || kernel.kernel->wanted.load(std::memory_order_relaxed);
   }

@@ -11,6 +11,7 @@
 #include "replay/recorder/driver/process.h"
 #include "replay/recorder/driver/profile.h"
 #include "replay/recorder/driver/recording.h"
+#include "replay/recorder/driver/substitutes.h"
 
 namespace reprise::driver {
 namespace {
@@ -110,6 +111,7 @@ const char* Introduce(ParentLock& parent, const HandleQuery& query,
                      {kernel->name, strlen(kernel->name)}) &&
         parent->Receive(wire::kKernel, &reply)) {
       wanted = reply.wanted != 0;
+      if (reply.substitutes != 0) FetchSubstitutes(parent, kernel);
     } else {
       parent.Lost("naming a kernel");
     }
@@ -142,30 +144,39 @@ Kernel* MeetKernel(CUfunction handle) {
   return kernel;
 }
 
-CUresult Launch(const LaunchCall& launch, RealLaunch real_launch) {
+CUresult Launch(const LaunchCall& launch, LaunchForm form) {
   const auto trimming = [&] {
-    return WithTrim([&] { return Noted(real_launch()); });
+    return WithTrim([&] {
+      return Noted(form({launch.function, launch.grid, launch.block,
+                         launch.dynamic_shared_bytes}));
+    });
   };
-  const RealLaunch real = AsRealLaunch(trimming);
+  const RealLaunch own = AsRealLaunch(trimming);
 
   SharedGate gate;
   Kernel* kernel = FindKernel(launch.function);
   if (kernel == nullptr ||
       !kernel->introduced.load(std::memory_order_acquire)) {
     kernel = MeetKernel(launch.function);
-    if (kernel == nullptr) return real();
+    if (kernel == nullptr) return own();
   }
   // A node of a graph: its graph's launches count.
-  if (IsCapturing(launch.stream)) return real();
+  if (IsCapturing(launch.stream)) return own();
   const uint64_t occurrence =
       __atomic_fetch_add(&kernel->counter->launches, 1, __ATOMIC_RELAXED);
-  if (!kernel->wanted.load(std::memory_order_relaxed) || !ParentListens()) {
-    return Profiling() && !Capturing()
-               ? LaunchTimed(kernel, launch.stream, real)
-               : real();
+  if (kernel->wanted.load(std::memory_order_relaxed) && ParentListens()) {
+    gate.Release();
+    return RecordLaunch(kernel, occurrence, launch, own);
   }
-  gate.Release();
-  return RecordLaunch(kernel, occurrence, launch, real);
+  const auto substituting = [&] {
+    CUresult result = CUDA_SUCCESS;
+    return LaunchSubstitute(*kernel, launch, form, &result) ? Noted(result)
+                                                            : own();
+  };
+  const RealLaunch real =
+      kernel->substitutes != nullptr ? AsRealLaunch(substituting) : own;
+  return Profiling() && !Capturing() ? LaunchTimed(kernel, launch.stream, real)
+                                     : real();
 }
 
 }  // namespace reprise::driver

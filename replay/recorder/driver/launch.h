@@ -22,7 +22,32 @@ struct LaunchCall {
   void** extra = nullptr;
 };
 
-// The application's own call. Made once, or again where it got no memory.
+// What a launch call launches: the application's kernel, or one in its place.
+struct LaunchTarget {
+  CUfunction function = nullptr;
+  const unsigned int* grid = nullptr;
+  const unsigned int* block = nullptr;
+  unsigned int dynamic_shared_bytes = 0;
+};
+
+// The application's own call: its form, parameters, stream and attributes.
+struct LaunchForm {
+  CUresult (*call)(const void* arguments, const LaunchTarget& target) = nullptr;
+  const void* arguments = nullptr;
+  CUresult operator()(const LaunchTarget& target) const {
+    return call(arguments, target);
+  }
+};
+
+template <typename Callable>
+LaunchForm AsLaunchForm(const Callable& callable) {
+  return {[](const void* arguments, const LaunchTarget& target) {
+            return (*static_cast<const Callable*>(arguments))(target);
+          },
+          &callable};
+}
+
+// The application's call as it is. Made once, or again where it got no memory.
 struct RealLaunch {
   CUresult (*call)(const void* arguments) = nullptr;
   const void* arguments = nullptr;
@@ -42,7 +67,7 @@ RealLaunch AsRealLaunch(const Callable& callable) {
 Kernel* MeetKernel(CUfunction handle);
 
 // Requires Active(). Answers what the driver answered.
-CUresult Launch(const LaunchCall& launch, RealLaunch real);
+CUresult Launch(const LaunchCall& launch, LaunchForm form);
 
 }  // namespace reprise::driver
 

@@ -16,11 +16,15 @@ CUresult CUDAAPI LaunchKernel(CUfunction function, unsigned int grid_x,
                               unsigned int block_z, unsigned int shared_bytes,
                               CUstream stream, void** parameters,
                               void** extra) {
-  const auto real = [&] {
+  if (!Active()) {
     return CallReal<kHook>(function, grid_x, grid_y, grid_z, block_x, block_y,
                            block_z, shared_bytes, stream, parameters, extra);
+  }
+  const auto form = [&](const LaunchTarget& to) {
+    return CallReal<kHook>(to.function, to.grid[0], to.grid[1], to.grid[2],
+                           to.block[0], to.block[1], to.block[2],
+                           to.dynamic_shared_bytes, stream, parameters, extra);
   };
-  if (!Active()) return real();
   const LaunchCall launch{function,
                           {grid_x, grid_y, grid_z},
                           {block_x, block_y, block_z},
@@ -30,7 +34,7 @@ CUresult CUDAAPI LaunchKernel(CUfunction function, unsigned int grid_x,
                           Explicit(stream, HookType<kHook>::kPerThread),
                           parameters,
                           extra};
-  return Launch(launch, AsRealLaunch(real));
+  return Launch(launch, AsLaunchForm(form));
 }
 
 template <Hook kHook>
@@ -40,11 +44,15 @@ CUresult CUDAAPI LaunchCooperative(CUfunction function, unsigned int grid_x,
                                    unsigned int block_z,
                                    unsigned int shared_bytes, CUstream stream,
                                    void** parameters) {
-  const auto real = [&] {
+  if (!Active()) {
     return CallReal<kHook>(function, grid_x, grid_y, grid_z, block_x, block_y,
                            block_z, shared_bytes, stream, parameters);
+  }
+  const auto form = [&](const LaunchTarget& to) {
+    return CallReal<kHook>(to.function, to.grid[0], to.grid[1], to.grid[2],
+                           to.block[0], to.block[1], to.block[2],
+                           to.dynamic_shared_bytes, stream, parameters);
   };
-  if (!Active()) return real();
   const LaunchCall launch{function,
                           {grid_x, grid_y, grid_z},
                           {block_x, block_y, block_z},
@@ -54,7 +62,7 @@ CUresult CUDAAPI LaunchCooperative(CUfunction function, unsigned int grid_x,
                           Explicit(stream, HookType<kHook>::kPerThread),
                           parameters,
                           nullptr};
-  return Launch(launch, AsRealLaunch(real));
+  return Launch(launch, AsLaunchForm(form));
 }
 
 inline void TakeAttributes(const CUlaunchConfig& config, LaunchCall* launch) {
@@ -74,10 +82,20 @@ template <Hook kHook>
 CUresult CUDAAPI LaunchKernelEx(const CUlaunchConfig* config,
                                 CUfunction function, void** parameters,
                                 void** extra) {
-  const auto real = [&] {
+  if (!Active() || config == nullptr)
     return CallReal<kHook>(config, function, parameters, extra);
+  const auto form = [&](const LaunchTarget& to) {
+    CUlaunchConfig changed = *config;
+    changed.gridDimX = to.grid[0];
+    changed.gridDimY = to.grid[1];
+    changed.gridDimZ = to.grid[2];
+    changed.blockDimX = to.block[0];
+    changed.blockDimY = to.block[1];
+    changed.blockDimZ = to.block[2];
+    changed.sharedMemBytes = to.dynamic_shared_bytes;
+    const CUlaunchConfig* used = &changed;
+    return CallReal<kHook>(used, to.function, parameters, extra);
   };
-  if (!Active() || config == nullptr) return real();
   LaunchCall launch{function,
                     {config->gridDimX, config->gridDimY, config->gridDimZ},
                     {config->blockDimX, config->blockDimY, config->blockDimZ},
@@ -88,7 +106,7 @@ CUresult CUDAAPI LaunchKernelEx(const CUlaunchConfig* config,
                     parameters,
                     extra};
   TakeAttributes(*config, &launch);
-  return Launch(launch, AsRealLaunch(real));
+  return Launch(launch, AsLaunchForm(form));
 }
 
 }  // namespace reprise::driver

@@ -181,6 +181,36 @@ void AddModuleAlias(CUmodule module, CUlibrary library) {
   if (known != nullptr && module != nullptr) g_modules.Set(module, known);
 }
 
+bool FindVariable(const Module& module, const char* name, uint64_t* address,
+                  uint64_t* bytes) {
+  CUdeviceptr pointer = 0;
+  size_t size = 0;
+  CUresult result = CUDA_ERROR_NOT_FOUND;
+  if (module.cu_library != nullptr) {
+    result =
+        CUDA_CALL(cuLibraryGetGlobal, &pointer, &size, module.cu_library, name);
+    if (result != CUDA_SUCCESS)
+      result = CUDA_CALL(cuLibraryGetManaged, &pointer, &size,
+                         module.cu_library, name);
+  } else if (module.module != nullptr) {
+    result =
+        CUDA_CALL(cuModuleGetGlobal_v2, &pointer, &size, module.module, name);
+  }
+  *address = pointer;
+  *bytes = size;
+  return result == CUDA_SUCCESS && pointer != 0 && size > 0;
+}
+
+bool SendModule(ParentLock& parent, Module* module) {
+  if (module->sent) return true;
+  const driver_wire::ModuleNotice notice{module->number, module->image.bytes};
+  module->sent = parent->Send(
+      driver_wire::kModule, notice,
+      {module->image.data, static_cast<size_t>(module->image.bytes)});
+  if (!module->sent) parent.Lost("sending a module");
+  return module->sent;
+}
+
 Kernel* FindKernel(const void* handle) { return g_kernels.Find(handle); }
 
 Kernel* FindUnknownKernel(CUfunction handle) {

@@ -25,6 +25,9 @@ struct Module {
   bool sent = false;  // to the parent; guarded by the channel
 };
 
+struct KernelSubstitutes;
+class ParentLock;
+
 struct Kernel {
   Module* module = nullptr;
   const char* name = nullptr;
@@ -39,6 +42,7 @@ struct Kernel {
   driver_wire::Parameter* parameters = nullptr;
   uint32_t parameter_count = 0;
   uint32_t argument_bytes = 0;
+  KernelSubstitutes* substitutes = nullptr;  // null: there is no tuned code
 };
 
 // After the driver loaded `code`, or the file. Null when memory is exhausted.
@@ -58,6 +62,12 @@ void AddKernel(CUkernel handle, CUlibrary library, const char* name);
 void AddAlias(CUfunction handle, CUkernel kernel);
 // `module` is `library` in some context.
 void AddModuleAlias(CUmodule module, CUlibrary library);
+
+// A device variable of a module, in the current context.
+bool FindVariable(const Module& module, const char* name, uint64_t* address,
+                  uint64_t* bytes);
+// Sends the image to the parent, once. False: the parent is gone.
+bool SendModule(ParentLock& parent, Module* module);
 
 // The kernel behind a CUfunction, or a CUkernel in its place. Lock-free.
 // Null: never seen.

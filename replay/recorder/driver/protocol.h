@@ -23,6 +23,10 @@
 //   kEpilogue                   the parent has all of that
 // A library that cannot go on sends kAbandon instead of any of them.
 //
+// Tuned code (`reprise apply`): KernelReply says that there is some, kModule
+// and kSubstitutes fetch it before the kernel's first launch. From then on the
+// library alone decides which launches run it, and counts both kinds.
+//
 // The window: a memfd that both ends map, WindowControl in its first
 // kWindowControlBytes and then slots of kSlotBytes. The image goes through it
 // in passes: chunk c, kSlotBytes of the image (the last one fewer), lies in
@@ -40,7 +44,7 @@
 
 namespace reprise::driver_wire {
 
-inline constexpr uint32_t kProtocolVersion = 2;
+inline constexpr uint32_t kProtocolVersion = 3;
 inline constexpr char kSocketVariable[] = "REPRISE_DRIVER_SOCKET";
 
 // Bounds that both ends check before they believe a header.
@@ -49,6 +53,8 @@ inline constexpr uint64_t kMaxNameBytes = 1 << 20;
 inline constexpr uint32_t kMaxParameters = 4096;
 inline constexpr uint32_t kMaxArgumentBytes = 32764;
 inline constexpr uint32_t kMaxRanges = 1 << 24;
+inline constexpr uint32_t kMaxSubstitutes = 64;  // of one kernel
+inline constexpr uint64_t kMaxSubstituteBytes = uint64_t{1} << 30;
 // Kernels beyond these are launched and not counted.
 inline constexpr uint32_t kMaxKernels = 1 << 15;
 
@@ -69,6 +75,7 @@ enum MessageType : uint32_t {
   kEpilogue = 7,  // EpilogueNotice (no answer)
   kAbandon = 8,   // AbandonNotice, text: why (no answer)
   kProblem = 9,   // text for a person, said once (no answer)
+  kSubstitutes = 10,  // SubstitutesRequest -> SubstitutesReply, Substitutes
 };
 
 struct MessageHeader {
@@ -77,11 +84,23 @@ struct MessageHeader {
   uint64_t bytes = 0;  // of the payload
 };
 
+// Why a launch of a kernel with tuned code runs the application's own.
+enum Decline : uint32_t {
+  kOtherLaunch = 0,  // no guard is like it
+  kInGraph = 1,      // a CUDA graph launches it
+  kRefused = 2,      // the parent said so, and knows why
+  kNotLoaded = 3,    // the driver does not load the code
+  kNotLaunched = 4,  // the driver does not launch it
+  kDeclines = 5,
+};
+
 // Written by the library only. Index: KernelRequest.kernel.
 struct KernelCounter {
   uint64_t launches = 0;
   uint64_t total_ns = 0;  // of the launches that were timed
   uint64_t timed = 0;
+  uint64_t substituted = 0;  // of the launches
+  uint64_t declined[kDeclines] = {};
 };
 
 struct ProcessCounters {
@@ -130,8 +149,46 @@ struct KernelRequest {
 };
 
 struct KernelReply {
-  uint32_t wanted = 0;  // 0: never ask again about its launches
+  uint32_t wanted = 0;       // 0: never ask again about its launches
+  uint32_t substitutes = 0;  // 1: there is tuned code; kModule, kSubstitutes
+};
+
+struct LaunchShape {
+  uint32_t grid[3] = {};
+  uint32_t block[3] = {};
+  uint32_t cluster[3] = {};  // zeros: none
+  uint32_t dynamic_shared_bytes = 0;
+  uint32_t cooperative = 0;
+};
+
+struct SubstitutesRequest {
+  uint32_t kernel = 0;
   uint32_t reserved = 0;
+};
+
+// Followed by `bytes` bytes: `count` times a Substitute and what follows it.
+struct SubstitutesReply {
+  uint32_t count = 0;
+  uint32_t reserved = 0;
+  uint64_t bytes = 0;
+};
+
+// Tuned code for the launches of one shape; of several for the same shape the
+// first counts. Followed by name_bytes of NUL-ended names, then code_bytes of
+// machine code. The names: the kernel in the code, then for each of
+// constant_count constants its name in the code and in the application's
+// module. Before every launch each of these takes the value of the
+// application's.
+struct Substitute {
+  LaunchShape guard;
+  // What is launched in place of it; cluster and cooperative are the guard's.
+  uint32_t grid[3] = {};
+  uint32_t block[3] = {};
+  uint32_t dynamic_shared_bytes = 0;
+  uint32_t refused = 0;  // 1: not to be launched after all; nothing follows
+  uint32_t constant_count = 0;
+  uint32_t name_bytes = 0;
+  uint64_t code_bytes = 0;
 };
 
 // Followed by image_bytes bytes: what the application gave the driver (fatbin

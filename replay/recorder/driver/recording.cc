@@ -69,16 +69,6 @@ bool PackArguments(const Kernel& kernel, const LaunchCall& launch,
   return true;
 }
 
-// The context that a launch runs in.
-Context* ContextOf(const LaunchCall& launch) {
-  CUcontext handle = nullptr;
-  if (launch.stream != CU_STREAM_LEGACY &&
-      launch.stream != CU_STREAM_PER_THREAD &&
-      CUDA_CALL(cuStreamGetCtx, launch.stream, &handle) == CUDA_SUCCESS)
-    return FindContext(handle);
-  return CurrentContext();
-}
-
 // Makes a sorted table disjoint: what an earlier range holds already goes.
 void RemoveOverlaps(Array<wire::LiveRange>* ranges) {
   size_t kept = 0;
@@ -109,26 +99,6 @@ void Insert(const wire::LiveRange& range, Array<wire::LiveRange>* ranges) {
       high = middle;
   }
   ranges->Insert(low, range);
-}
-
-bool FindVariable(const Module& module, const char* name, uint64_t* address,
-                  uint64_t* bytes) {
-  CUdeviceptr pointer = 0;
-  size_t size = 0;
-  CUresult result = CUDA_ERROR_NOT_FOUND;
-  if (module.cu_library != nullptr) {
-    result =
-        CUDA_CALL(cuLibraryGetGlobal, &pointer, &size, module.cu_library, name);
-    if (result != CUDA_SUCCESS)
-      result = CUDA_CALL(cuLibraryGetManaged, &pointer, &size,
-                         module.cu_library, name);
-  } else if (module.module != nullptr) {
-    result =
-        CUDA_CALL(cuModuleGetGlobal_v2, &pointer, &size, module.module, name);
-  }
-  *address = pointer;
-  *bytes = size;
-  return result == CUDA_SUCCESS && pointer != 0 && size > 0;
 }
 
 // Tells the parent why a launch that it wants is not recorded.
@@ -365,17 +335,6 @@ CUresult Recording::Run() {
   return result;
 }
 
-// Sends the image that holds a kernel, once.
-bool SendModule(ParentLock& parent, Module* module) {
-  if (module->sent) return true;
-  const wire::ModuleNotice notice{module->number, module->image.bytes};
-  module->sent = parent->Send(
-      wire::kModule, notice,
-      {module->image.data, static_cast<size_t>(module->image.bytes)});
-  if (!module->sent) parent.Lost("sending a module");
-  return module->sent;
-}
-
 bool AskBegin(ParentLock& parent, Kernel* kernel,
               const wire::BeginRequest& request, const void* arguments,
               Array<char>* names) {
@@ -435,7 +394,7 @@ bool TryRecordLaunch(Kernel* kernel, uint64_t occurrence,
   // From kBegin to the end of the recording. Not held around a launch that is
   // not recorded: that may wait for another thread's.
   static Mutex one_recording;
-  Context* context = ContextOf(launch);
+  Context* context = StreamContext(launch.stream);
   ArgumentHints hints;
   Array<char> names;
   one_recording.Lock();

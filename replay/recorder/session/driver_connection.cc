@@ -20,6 +20,7 @@
 #include "replay/recorder/session/image_window.h"
 #include "replay/recorder/session/launch_request.h"
 #include "replay/recorder/session/socket_message.h"
+#include "replay/recorder/session/tuned_code.h"
 
 namespace reprise {
 namespace {
@@ -111,13 +112,15 @@ class DriverConnection {
     v1::CompiledKernelInfo info;
     uint64_t module = 0;
     LaunchTicket ticket;
-    uint64_t asked = 0;  // launches that the ledger has counted
+    uint64_t asked = 0;        // launches that the ledger has counted
+    std::string refused_code;  // why tuned code of it is not launched
   };
 
   bool Handle(uint32_t type, Payload& payload);
   bool Hello(Payload& payload);
   bool AddKernel(Payload& payload);
   bool AddModule(Payload& payload);
+  bool SendSubstitutes(Payload& payload);
   bool Begin(Payload& payload);
   bool Prologue(Payload& payload);
   bool Filled(Payload& payload);
@@ -139,6 +142,8 @@ class DriverConnection {
   // What is being recorded, if anything is.
   void GiveUp(const std::string& why);
   void CountLaunches();
+  void CountSubstituted(const Kernel& kernel,
+                        const wire::KernelCounter& counter);
 
   template <typename T>
   bool Reply(uint32_t type, const T& body, const std::string& more = "",
@@ -168,6 +173,8 @@ bool DriverConnection::Handle(uint32_t type, Payload& payload) {
       return AddKernel(payload);
     case wire::kModule:
       return AddModule(payload);
+    case wire::kSubstitutes:
+      return SendSubstitutes(payload);
     case wire::kBegin:
       return Begin(payload);
     case wire::kPrologue:
@@ -235,6 +242,8 @@ bool DriverConnection::AddKernel(Payload& payload) {
       absl::StrCat("module ", request.module, " of ", executable_));
   wire::KernelReply reply;
   reply.wanted = kernel.ticket.record ? 1 : 0;
+  reply.substitutes =
+      options_.substitutions->Of(kernel.info.symbol()).empty() ? 0 : 1;
   kernels_.emplace(request.kernel, std::move(kernel));
   return Reply(wire::kKernel, reply);
 }
@@ -246,6 +255,32 @@ bool DriverConnection::AddModule(Payload& payload) {
   if (image->size() != notice.image_bytes) return false;
   modules_[notice.module] = std::move(image);
   return true;
+}
+
+bool DriverConnection::SendSubstitutes(Payload& payload) {
+  wire::SubstitutesRequest request;
+  if (!payload.Take(&request)) return false;
+  const auto found = kernels_.find(request.kernel);
+  if (found == kernels_.end()) return false;
+  Kernel& kernel = found->second;
+  std::set<std::string> variables;
+  if (const auto module = modules_.find(kernel.module);
+      module != modules_.end())
+    variables = MachineCodeVariables(*module->second);
+  wire::SubstitutesReply reply;
+  std::string all;
+  for (const Substitution* substitution :
+       options_.substitutions->Of(kernel.info.symbol())) {
+    if (reply.count == wire::kMaxSubstitutes) break;
+    ++reply.count;
+    const absl::StatusOr<std::string> message =
+        TunedCodeMessage(*substitution, kernel.info, variables);
+    if (!message.ok())
+      kernel.refused_code = std::string(message.status().message());
+    all += message.ok() ? *message : RefusedCodeMessage(*substitution);
+  }
+  reply.bytes = all.size();
+  return Reply(wire::kSubstitutes, reply, all);
 }
 
 bool DriverConnection::Begin(Payload& payload) {
@@ -473,7 +508,22 @@ void DriverConnection::CountLaunches() {
         kernel.ticket.kernel,
         counter.launches > kernel.asked ? counter.launches - kernel.asked : 0,
         absl::Nanoseconds(static_cast<int64_t>(counter.total_ns)));
+    CountSubstituted(kernel, counter);
   }
+}
+
+void DriverConnection::CountSubstituted(const Kernel& kernel,
+                                        const wire::KernelCounter& counter) {
+  const std::string& symbol = kernel.info.symbol();
+  const auto decline = [&](wire::Decline reason, const std::string& why) {
+    options_.substitutions->AddDeclined(symbol, why, counter.declined[reason]);
+  };
+  options_.substitutions->AddApplied(symbol, counter.substituted);
+  decline(wire::kOtherLaunch, Substitutions::kOtherLaunch);
+  decline(wire::kInGraph, "launched by a CUDA graph");
+  decline(wire::kRefused, kernel.refused_code);
+  decline(wire::kNotLoaded, "the driver did not load the tuned code");
+  decline(wire::kNotLaunched, "the driver did not launch the tuned code");
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "replay/recorder/session/captured_launch.h"
 #include "replay/recorder/session/launch_ledger.h"
 #include "replay/recorder/session/program.h"
+#include "replay/recorder/session/substitutions.h"
 
 namespace reprise {
 
@@ -47,6 +48,7 @@ struct DriverConnectionOptions {
   absl::Duration patience;  // see HelloReply
   ProgramCatalog* catalog = nullptr;
   LaunchLedger* ledger = nullptr;
+  Substitutions* substitutions = nullptr;
   // That record now; shared by all connections.
   std::shared_ptr<std::atomic<int>> processes =
       std::make_shared<std::atomic<int>>(0);

@@ -30,6 +30,7 @@ struct GpuSession {
   std::unique_ptr<ProgramCatalog> catalog;
   std::unique_ptr<UnitStore> store;
   std::unique_ptr<LaunchLedger> ledger;
+  std::unique_ptr<Substitutions> substitutions;
   CaptureList captures;
   std::atomic<bool> used_cuda = false;
 };
@@ -44,6 +45,8 @@ absl::Status SetUp(const RecordOptions& options, GpuSession* session) {
     ASSIGN_OR_RETURN(session->store,
                      UnitStore::Open({.directory = options.store_directory}));
   }
+  session->substitutions =
+      std::make_unique<Substitutions>(options.substitutions);
   ASSIGN_OR_RETURN(session->pool, CreateRecordingPool(options));
   ProgramCatalog::Options catalog;
   catalog.registry_directory = options.registry_directory;
@@ -67,6 +70,7 @@ DriverConnectionOptions MakeConnectionOptions(const RecordOptions& options,
     connection.flags |= driver_wire::kFlagNativeAllocator;
   connection.catalog = session->catalog.get();
   connection.ledger = session->ledger.get();
+  connection.substitutions = session->substitutions.get();
   connection.captures = &session->captures;
   connection.on_hello = [session] { session->used_cuda = true; };
   return connection;
@@ -134,11 +138,6 @@ void FinishCaptures(const RecordOptions& options,
 
 absl::StatusOr<RecordResult> RunRecordedOnGpu(
     const RecordOptions& options, const std::vector<std::string>& argv) {
-  if (!options.substitutions.empty()) {
-    return absl::UnimplementedError(
-        "tuned kernels cannot be put into applications on a GPU yet; use "
-        "--device cpu");
-  }
   ASSIGN_OR_RETURN(const std::string library,
                    FindPreloadLibrary(kLibrary, options.preload_library));
   GpuSession session;
@@ -162,6 +161,7 @@ absl::StatusOr<RecordResult> RunRecordedOnGpu(
   FinishCaptures(options, argv, &session, &result);
   result.application_exit_code = end.exit_code;
   result.application_signal = end.signal;
+  result.substitutions = session.substitutions->Counts();
   const absl::Status finished =
       session.ledger->Finish(session.store.get(), &result);
   if (!session.used_cuda && result.kernels.empty()) {

@@ -416,6 +416,58 @@ void Captures() {
   printf("cell %d\n", ReadInt(cell));
 }
 
+// Launches of one shape in every form, and one of another shape.
+void Tuned() {
+  CUdeviceptr cell = Alloc(4);
+  CHECK("cuMemsetD8", cell, static_cast<unsigned char>(0), size_t{4});
+  Check(Increment(cell), "launch");
+  size_t bytes = sizeof(cell);
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &cell,
+                   CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+  CUfunction kernel = Kernel("increment");
+  Check(Launch(kernel, nullptr, {}, extra), "launch");
+  void* parameters[] = {&cell};
+  CUlaunchConfig config{};
+  config.gridDimX = 2;
+  config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = 32;
+  config.blockDimY = config.blockDimZ = 1;
+  CHECK("cuLaunchKernelEx", static_cast<const CUlaunchConfig*>(&config), kernel,
+        static_cast<void**>(parameters), static_cast<void**>(nullptr));
+  config.gridDimX = 3;
+  CHECK("cuLaunchKernelEx", static_cast<const CUlaunchConfig*>(&config), kernel,
+        static_cast<void**>(parameters), static_cast<void**>(nullptr));
+  printf("cell %d\n", ReadInt(cell));
+}
+
+// A constant of the application changes between launches.
+void TunedConstant() {
+  CUdeviceptr table = 0;
+  size_t bytes = 0;
+  CHECK("cuLibraryGetGlobal", &table, &bytes, g_module, "table");
+  const CUdeviceptr cell = Alloc(4);
+  CHECK("cuMemsetD8", cell, static_cast<unsigned char>(0), size_t{4});
+  for (const int value : {7, 30}) {
+    CHECK("cuMemcpyHtoD", table, static_cast<const void*>(&value),
+          sizeof(value));
+    Check(Increment(cell), "launch");
+  }
+  printf("cell %d\n", ReadInt(cell));
+}
+
+// In two devices' contexts.
+void TunedContexts() {
+  const CUdeviceptr first = Alloc(4);
+  Check(Increment(first), "launch");
+  CUcontext other = nullptr;
+  CHECK("cuDevicePrimaryCtxRetain", &other, CUdevice{1});
+  CHECK("cuCtxSetCurrent", other);
+  Check(Increment(Alloc(4)), "launch");
+  CHECK("cuCtxSetCurrent", g_context);
+  Check(Increment(first), "launch");
+  printf("cell %d\n", ReadInt(first));
+}
+
 void Threads() {
   Increment(Alloc(4));
   std::vector<std::thread> threads;
@@ -452,6 +504,9 @@ int main(int, char** argv) {
   if (scenario == "streams") Streams();
   if (scenario == "dlsym") DlsymTransparency();
   if (scenario == "captures") Captures();
+  if (scenario == "tuned") Tuned();
+  if (scenario == "tuned-constant") TunedConstant();
+  if (scenario == "tuned-contexts") TunedContexts();
   if (scenario == "threads") Threads();
   if (scenario == "devices") Devices();
   if (scenario == "two-devices") TwoDevices();

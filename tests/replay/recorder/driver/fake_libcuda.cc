@@ -3,13 +3,15 @@
 // are host functions, and modules from images of this form:
 //
 //   a fatbin header, then text: one "kernel NAME" or "variable NAME BYTES" a
-//   line, ended by a NUL
+//   line, ended by a NUL; or an ELF file with that text in a section, behind
+//   a line "fake module"
 //
 // What a test needs beyond libcuda's interface is exported as fake*. Calls that
 // nothing here uses are left out: cuGetProcAddress does not find them.
 // Thread-safe by one lock.
 #include <cuda.h>
 #include <dlfcn.h>
+#include <elf.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -84,6 +86,7 @@ T Argument(void** arguments, int i) {
 }
 
 CUresult g_sticky = CUDA_SUCCESS;
+FakeModule* g_running = nullptr;  // of the kernel that runs
 
 constexpr KernelInfo kKernels[] = {
     // fill(int* to, int value, int count)
@@ -98,6 +101,25 @@ constexpr KernelInfo kKernels[] = {
     // increment(int* cell)
     {"increment",
      [](void** a, unsigned, unsigned) { ++*Argument<int*>(a, 0); },
+     1,
+     {8}},
+    // Tuned code in place of increment.
+    {"add_threads",
+     [](void** a, unsigned blocks, unsigned threads) {
+       *Argument<int*>(a, 0) += static_cast<int>(blocks * threads);
+     },
+     1,
+     {8}},
+    {"increment__intern__tuned",
+     [](void** a, unsigned, unsigned) { *Argument<int*>(a, 0) += 10; },
+     1,
+     {8}},
+    {"add_table",
+     [](void** a, unsigned, unsigned) {
+       int value = 0;
+       memcpy(&value, g_running->variables.at("table").first, sizeof(value));
+       *Argument<int*>(a, 0) += value;
+     },
      1,
      {8}},
     // sample(texture, int* to): does nothing
@@ -165,6 +187,18 @@ CUresult Ready() {
   return g_sticky;
 }
 
+// What stands behind "fake module" in an ELF file; null: nothing.
+const char* TextOfElf(const void* image) {
+  Elf64_Ehdr header;
+  memcpy(&header, image, sizeof(header));
+  constexpr char kMarker[] = "fake module\n";
+  const void* found =
+      memmem(image, header.e_shoff, kMarker, sizeof(kMarker) - 1);
+  return found != nullptr
+             ? static_cast<const char*>(found) + sizeof(kMarker) - 1
+             : nullptr;
+}
+
 FakeModule* Load(const void* image) {
   uint32_t magic = 0;
   memcpy(&magic, image, 4);
@@ -172,9 +206,14 @@ FakeModule* Load(const void* image) {
     memcpy(&image, static_cast<const char*>(image) + 8, 8);
     memcpy(&magic, image, 4);
   }
-  if (magic != 0xba55ed50) return nullptr;
+  const char* contents = nullptr;
+  if (memcmp(image, ELFMAG, SELFMAG) == 0)
+    contents = TextOfElf(image);
+  else if (magic == 0xba55ed50)
+    contents = static_cast<const char*>(image) + 16;
+  if (contents == nullptr) return nullptr;
   auto* module = new FakeModule;
-  std::istringstream text(static_cast<const char*>(image) + 16);
+  std::istringstream text(contents);
   std::string kind, name;
   while (text >> kind >> name) {
     if (kind == "kernel") {
@@ -225,6 +264,7 @@ CUresult Execute(CUfunction function, unsigned blocks, unsigned threads,
       pointers.push_back(buffer + OffsetOf(*info, i));
     parameters = pointers.data();
   }
+  g_running = kernel->module;
   info->run(parameters, blocks, threads);
   if (FakeStream* at = AsStream(stream);
       kernel->name == "spin" && at != nullptr)
@@ -817,6 +857,10 @@ EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr* pointer, size_t* bytes,
                                    CUlibrary library, const char* name) {
   return cuModuleGetGlobal_v2(pointer, bytes,
                               reinterpret_cast<CUmodule>(library), name);
+}
+EXPORT CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
+  Count("cuFuncSetAttribute");
+  return CUDA_SUCCESS;
 }
 EXPORT CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute,
                                    CUfunction) {

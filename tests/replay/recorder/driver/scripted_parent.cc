@@ -6,7 +6,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <string_view>
 
@@ -38,6 +40,9 @@ class ScriptedParent::Connection {
       heard_.kernels[i].launches = counter.launches;
       heard_.kernels[i].timed = counter.timed;
       heard_.kernels[i].total_ns = counter.total_ns;
+      heard_.kernels[i].substituted = counter.substituted;
+      std::copy(std::begin(counter.declined), std::end(counter.declined),
+                heard_.kernels[i].declined);
     }
     return heard_;
   }
@@ -113,6 +118,8 @@ class ScriptedParent::Connection {
         heard_.modules[notice.module] = TakeText(notice.image_bytes);
         return true;
       }
+      case wire::kSubstitutes:
+        return Substitutes();
       case wire::kBegin:
         return Begin();
       case wire::kPrologue:
@@ -160,8 +167,24 @@ class ScriptedParent::Connection {
       kernel.parameters.push_back(Take<wire::Parameter>());
     kernel.name = TakeRest();
     heard_.kernels.push_back(kernel);
-    return Answer(wire::kKernel,
-                  wire::KernelReply{script_.wanted(kernel.name) ? 1u : 0u, 0});
+    return Answer(
+        wire::kKernel,
+        wire::KernelReply{script_.wanted(kernel.name) ? 1u : 0u,
+                          script_.substitutes(kernel.name).empty() ? 0u : 1u});
+  }
+
+  bool Substitutes() {
+    const auto request = Take<wire::SubstitutesRequest>();
+    wire::SubstitutesReply reply;
+    std::string all;
+    for (const std::string& one :
+         script_.substitutes(heard_.kernels.at(request.kernel).name)) {
+      ++reply.count;
+      all += one;
+    }
+    reply.bytes = all.size();
+    return Answer(wire::kSubstitutes, reply, all) &&
+           !script_.vanish_after_substitutes;
   }
 
   bool Begin() {

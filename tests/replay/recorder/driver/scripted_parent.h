@@ -24,6 +24,8 @@ struct HeardKernel {
   uint64_t launches = 0;  // of its counter
   uint64_t timed = 0;
   uint64_t total_ns = 0;
+  uint64_t substituted = 0;
+  uint64_t declined[driver_wire::kDeclines] = {};
 };
 
 struct HeardRange {
@@ -67,6 +69,10 @@ struct Script {
         return driver_wire::kRecord;
       };
   std::vector<std::string> variables;
+  // Tuned code of a kernel: Substitutes, each with what follows it.
+  std::function<std::vector<std::string>(const std::string& kernel)>
+      substitutes =
+          [](const std::string&) { return std::vector<std::string>(); };
   // Of launches whose arguments may hold a texture.
   driver_wire::Verdict textured = driver_wire::kRecord;
   driver_wire::Verdict filled = driver_wire::kRecord;
@@ -76,6 +82,8 @@ struct Script {
   uint32_t nonsense_at = 0;
   // Gives a window and takes nothing out of it.
   bool vanish_while_copying = false;
+  // Closes the connection once tuned code is sent.
+  bool vanish_after_substitutes = false;
 };
 
 class ScriptedParent {

@@ -4,20 +4,28 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <elf.h>
+
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "replay/base/file_util.h"
 #include "replay/device/cpu/cpu_device.h"
 #include "replay/unit/unit_store.h"
+#include "tests/replay/recorder/cc/elf_builder.h"
 #include "tests/replay/recorder/recorded_app.h"
 
 namespace reprise {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 using testing::RecordedRun;
 
 class GpuSessionTest : public ::testing::Test {
@@ -96,6 +104,80 @@ TEST_F(GpuSessionTest, SharingMemoryNeedsTheNativeAllocator) {
   EXPECT_EQ(Run(App("ipc")).result.application_exit_code, 1);
   options_.native_allocator = true;
   EXPECT_EQ(Run(App("ipc")).result.application_exit_code, 0);
+}
+
+// For launches of 2 blocks of 32 threads; adds ten in place of one.
+Substitution TunedIncrement() {
+  Substitution tuned;
+  tuned.kernel = "increment__intern__tuned";
+  const std::pair<v1::Dim3*, uint32_t> sizes[] = {
+      {tuned.guard.mutable_grid(), 2}, {tuned.guard.mutable_block(), 32}};
+  for (const auto& [dim, x] : sizes) {
+    dim->set_x(x);
+    dim->set_y(1);
+    dim->set_z(1);
+  }
+  tuned.launch = tuned.guard;
+  std::string code = testing::MakeElf(
+      {{".text",
+        std::string("fake module\nkernel increment__intern__tuned\n") + '\0'}});
+  const uint16_t machine = EM_CUDA;
+  memcpy(code.data() + offsetof(Elf64_Ehdr, e_machine), &machine,
+         sizeof(machine));
+  tuned.code.set_code(code);
+  v1::CompiledKernelInfo* kernel = tuned.code.add_kernels();
+  kernel->set_symbol(tuned.kernel);
+  kernel->add_parameter_offsets(0);
+  kernel->add_parameter_bytes(8);
+  return tuned;
+}
+
+TEST_F(GpuSessionTest, GuardedLaunchesRunTheTunedCode) {
+  options_.store_directory.clear();
+  options_.substitutions = {TunedIncrement()};
+  const std::string app = App("tuned");
+  const RecordedRun run = Run(app + " && " + app);
+  EXPECT_EQ(run.result.ExitCode(), 0) << run.result.problem;
+  EXPECT_THAT(run.out, HasSubstr("cell 31\n"));
+  ASSERT_EQ(run.result.substitutions.size(), 1u);
+  const SubstitutionCount& count = run.result.substitutions[0];
+  EXPECT_EQ(count.applied, 2 * 3u);
+  EXPECT_EQ(count.declined, 2u);
+  EXPECT_THAT(count.reasons,
+              ElementsAre(Pair(HasSubstr("launched with another grid"), 2u)));
+  EXPECT_TRUE(run.result.units.empty());
+  EXPECT_TRUE(opened_.empty());
+}
+
+TEST_F(GpuSessionTest, LaunchesWithoutTunedCodeAreTheSameOtherwise) {
+  options_.store_directory.clear();
+  const RecordedRun run = Run(App("tuned"));
+  EXPECT_THAT(run.out, HasSubstr("cell 4\n"));
+  EXPECT_TRUE(run.result.substitutions.empty());
+}
+
+TEST_F(GpuSessionTest, TunedCodeThatDoesNotFitIsDeclinedWithTheReason) {
+  options_.store_directory.clear();
+  Substitution other_parameters = TunedIncrement();
+  other_parameters.code.mutable_kernels(0)->add_parameter_offsets(8);
+  other_parameters.code.mutable_kernels(0)->add_parameter_bytes(4);
+  Substitution no_cubin = TunedIncrement();
+  no_cubin.code.set_code("text");
+  Substitution other_cluster = TunedIncrement();
+  other_cluster.launch.mutable_cluster()->set_x(2);
+  const std::pair<Substitution, std::string> cases[] = {
+      {other_parameters, "other parameters"},
+      {no_cubin, "ELF"},
+      {other_cluster, "another cluster"}};
+  for (const auto& [substitution, why] : cases) {
+    options_.substitutions = {substitution};
+    const RecordedRun run = Run(App("tuned"));
+    EXPECT_THAT(run.out, HasSubstr("cell 4\n"));
+    EXPECT_EQ(run.result.substitutions[0].applied, 0u);
+    EXPECT_THAT(run.result.substitutions[0].reasons,
+                Contains(Pair(HasSubstr(why), 3u)))
+        << why;
+  }
 }
 
 }  // namespace
