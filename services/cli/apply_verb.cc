@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "replay/base/file_util.h"
 #include "replay/base/status_macros.h"
+#include "replay/recorder/session/kernel_symbols.h"
 #include "services/cli/context.h"
 #include "services/cli/session_options.h"
 #include "services/coordinator/result_files.h"
@@ -29,15 +30,6 @@ struct TimedRun {
   double seconds = 0;
   std::string output;  // what the application wrote to standard output
 };
-
-Substitution SubstitutionOf(const v1::Result& result) {
-  Substitution substitution;
-  substitution.kernel = result.kernel_symbol();
-  substitution.guard = result.recorded_launch();
-  substitution.code = result.code();
-  substitution.launch = result.tuned_launch();
-  return substitution;
-}
 
 // Runs with standard output going to a file, which is read back.
 absl::StatusOr<TimedRun> RunCaptured(const RecordOptions& options,
@@ -65,39 +57,61 @@ absl::StatusOr<TimedRun> RunCaptured(const RecordOptions& options,
   return run;
 }
 
-uint64_t Applied(const RecordResult& result, uint64_t* declined) {
-  uint64_t applied = 0;
+// Over all names that the kernel has in the application.
+SubstitutionCount Launches(const RecordResult& result) {
+  SubstitutionCount all;
   for (const SubstitutionCount& count : result.substitutions) {
-    applied += count.applied;
-    *declined += count.declined;
+    all.applied += count.applied;
+    all.declined += count.declined;
+    for (const auto& [why, launches] : count.reasons)
+      all.reasons[why] += launches;
   }
-  return applied;
+  return all;
 }
 
 // What a run with the tuned kernel came to.
-std::string LaunchesText(const v1::Result& result, uint64_t applied,
-                         uint64_t declined) {
+std::string LaunchesText(const v1::Result& result,
+                         const SubstitutionCount& launches) {
   const std::string& kernel = result.kernel_display_name().empty()
                                   ? result.kernel_symbol()
                                   : result.kernel_display_name();
-  if (applied == 0 && declined == 0)
+  const uint64_t all = launches.applied + launches.declined;
+  if (all == 0)
     return absl::StrCat("the application launched no ", kernel,
                         ": nothing was tuned");
-  std::string text = absl::StrCat(applied, " launch", applied == 1 ? "" : "es",
-                                  " of ", kernel, " ran the tuned kernel");
-  if (declined > 0)
-    absl::StrAppend(&text, ", ", declined,
-                    " had another grid, block or shared memory than the "
-                    "recorded launch and did not");
+  std::string text =
+      absl::StrCat("substituted ", launches.applied, " of ", all,
+                   all == 1 ? " launch of " : " launches of ", kernel);
+  for (const auto& [why, count] : launches.reasons)
+    absl::StrAppend(&text, "; not ", count, ": ", why);
   return text;
 }
 
 double KernelMilliseconds(const RecordResult& result,
                           const std::string& symbol) {
+  const std::string normalized = NormalizedSymbol(symbol);
+  double total = 0;
   for (const KernelSeen& kernel : result.kernels) {
-    if (kernel.symbol == symbol) return kernel.total_ms;
+    if (kernel.symbol == symbol ||
+        NormalizedSymbol(kernel.symbol) == normalized)
+      total += kernel.total_ms;
   }
-  return 0;
+  return total;
+}
+
+// On a GPU launches are not timed while programs are. One run more of each.
+absl::Status TimeKernels(const ApplyOptions& options, const v1::Result& result,
+                         RecordOptions session, std::vector<double>* without,
+                         std::vector<double>* with) {
+  session.profile = true;
+  ASSIGN_OR_RETURN(const RecordResult tuned,
+                   RunRecorded(session, options.command));
+  session.substitutions.clear();
+  ASSIGN_OR_RETURN(const RecordResult own,
+                   RunRecorded(session, options.command));
+  *with = {KernelMilliseconds(tuned, result.kernel_symbol())};
+  *without = {KernelMilliseconds(own, result.kernel_symbol())};
+  return absl::OkStatus();
 }
 
 double Median(std::vector<double> values) {
@@ -107,17 +121,17 @@ double Median(std::vector<double> values) {
 
 // Pairs of runs without and with the tuned kernel, in turns.
 absl::Status Compare(const ApplyOptions& options, const v1::Result& result,
-                     RecordOptions session, CliContext* context) {
+                     const RecordOptions& session, CliContext* context) {
   std::vector<double> without, with, kernel_without, kernel_with;
-  uint64_t applied = 0, declined = 0;
+  SubstitutionCount launches;
   bool same_output = true, same_exit = true;
   for (int pair = 0; pair < options.pairs; ++pair) {
     TimedRun runs[2];
     for (int turn = 0; turn < 2; ++turn) {
       const int which = (turn + pair) % 2;  // 0: without, 1: with
-      session.substitutions.clear();
-      if (which == 1) session.substitutions.push_back(SubstitutionOf(result));
-      ASSIGN_OR_RETURN(runs[which], RunCaptured(session, options.command));
+      RecordOptions run = session;
+      if (which == 0) run.substitutions.clear();
+      ASSIGN_OR_RETURN(runs[which], RunCaptured(run, options.command));
     }
     without.push_back(runs[0].seconds);
     with.push_back(runs[1].seconds);
@@ -125,18 +139,22 @@ absl::Status Compare(const ApplyOptions& options, const v1::Result& result,
         KernelMilliseconds(runs[0].result, result.kernel_symbol()));
     kernel_with.push_back(
         KernelMilliseconds(runs[1].result, result.kernel_symbol()));
-    declined = 0;
-    applied = Applied(runs[1].result, &declined);
+    launches = Launches(runs[1].result);
     same_output = same_output && runs[0].output == runs[1].output;
     same_exit = same_exit && runs[0].result.application_exit_code ==
                                  runs[1].result.application_exit_code;
   }
-  if (!same_exit || applied == 0) context->exit_code = kExitFailed;
+  if (session.open_gpu) {
+    RETURN_IF_ERROR(
+        TimeKernels(options, result, session, &kernel_without, &kernel_with));
+  }
+  if (!same_exit || launches.applied == 0) context->exit_code = kExitFailed;
   if (context->json) {
     PrintJson({{"schema", "reprise.apply/1"},
                {"kernel", result.kernel_symbol()},
-               {"launches_applied", applied},
-               {"launches_declined", declined},
+               {"launches_applied", launches.applied},
+               {"launches_declined", launches.declined},
+               {"declined", launches.reasons},
                {"seconds_without", Median(without)},
                {"seconds_with", Median(with)},
                {"kernel_ms_without", Median(kernel_without)},
@@ -152,8 +170,7 @@ absl::Status Compare(const ApplyOptions& options, const v1::Result& result,
   std::printf(
       "kernel     %.4g ms without, %.4g ms with, all launches together\n",
       Median(kernel_without), Median(kernel_with));
-  std::printf("launches   %s\n",
-              LaunchesText(result, applied, declined).c_str());
+  std::printf("launches   %s\n", LaunchesText(result, launches).c_str());
   std::printf("output     %s, exit code %s\n",
               same_output ? "the same" : "DIFFERS",
               same_exit ? "the same" : "DIFFERS");
@@ -168,28 +185,40 @@ absl::Status RunApply(const ApplyOptions& options, CliContext* context) {
                      " holds nothing better than the application's own kernel: "
                      "there is nothing to apply"));
   }
-  if (result.device() != "cpu") {
-    return absl::UnimplementedError(absl::StrCat(
-        options.result, " was tuned on ", result.device(),
-        "; tuned kernels cannot be put into applications on a GPU yet. Apply "
-        "its patch (",
-        options.result, "/winner.patch) and build the application again"));
-  }
   ASSIGN_OR_RETURN(RecordOptions session, SessionOptions(*context));
-  if (options.pairs > 0)
-    return Compare(options, result, std::move(session), context);
-  session.substitutions.push_back(SubstitutionOf(result));
+  RETURN_IF_ERROR(ChooseSubstitution(*context, result, &session));
+  if (options.pairs > 0) return Compare(options, result, session, context);
   ASSIGN_OR_RETURN(const RecordResult run,
                    RunRecorded(session, options.command));
-  uint64_t declined = 0;
-  const uint64_t applied = Applied(run, &declined);
   std::fprintf(stderr, "reprise: %s\n",
-               LaunchesText(result, applied, declined).c_str());
+               LaunchesText(result, Launches(run)).c_str());
   context->exit_code = run.application_exit_code;
   return absl::OkStatus();
 }
 
 }  // namespace
+
+absl::Status ChooseSubstitution(const CliContext& context,
+                                const v1::Result& result,
+                                RecordOptions* options) {
+  if (result.device() != "cpu") {
+    RETURN_IF_ERROR(ChooseRecordingDevice(context, options));
+    if (!options->open_gpu) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "this was tuned on ", result.device_name(),
+          ", and the application would run on the cpu device; see --device"));
+    }
+    // Nothing is recorded: memory stays as the application has it.
+    options->native_allocator = true;
+  }
+  Substitution substitution;
+  substitution.kernel = result.kernel_symbol();
+  substitution.guard = result.recorded_launch();
+  substitution.code = result.code();
+  substitution.launch = result.tuned_launch();
+  options->substitutions.push_back(std::move(substitution));
+  return absl::OkStatus();
+}
 
 void AddApplyVerb(CLI::App* app, CliContext* context) {
   CLI::App* verb = app->add_subcommand(

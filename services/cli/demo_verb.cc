@@ -134,12 +134,7 @@ absl::StatusOr<std::string> RecordDemo(const std::string& program,
 absl::Status RunWinner(const v1::Result& result, const std::string& program,
                        CliContext* context) {
   ASSIGN_OR_RETURN(RecordOptions session, SessionOptions(*context));
-  Substitution substitution;
-  substitution.kernel = result.kernel_symbol();
-  substitution.guard = result.recorded_launch();
-  substitution.code = result.code();
-  substitution.launch = result.tuned_launch();
-  session.substitutions.push_back(substitution);
+  RETURN_IF_ERROR(ChooseSubstitution(*context, result, &session));
   StandardOutputAside aside;
   ASSIGN_OR_RETURN(const RecordResult run, RunRecorded(session, {program}));
   if (run.application_exit_code != 0) {
@@ -147,6 +142,9 @@ absl::Status RunWinner(const v1::Result& result, const std::string& program,
         "the example application failed its own check with the tuned kernel in "
         "it");
   }
+  if (run.substitutions.empty() || run.substitutions[0].applied == 0)
+    return absl::InternalError(
+        "no launch of the example took the tuned kernel");
   return absl::OkStatus();
 }
 
@@ -185,10 +183,7 @@ absl::Status RunDemo(const DemoOptions& options, CliContext* context) {
     return absl::OkStatus();
   }
   const v1::Result& result = done.results.front();
-  if (result.better() && result.device() != "cpu") {
-    terminal.Line(terminal.Bold("4. apply") +
-                  "     left out: not part of this version on a GPU");
-  } else if (result.better()) {
+  if (result.better()) {
     terminal.Line(terminal.Bold("4. apply") +
                   "     the winner in the unmodified application");
     RETURN_IF_ERROR(RunWinner(result, program, context));

@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "replay/recorder/session/session.h"
+#include "reprise/v1/result.pb.h"
 #include "services/cli/context.h"
 
 namespace reprise {
@@ -15,6 +16,12 @@ absl::StatusOr<RecordOptions> SessionOptions(const CliContext& context);
 // there; else on the host, under the stand-in.
 absl::Status ChooseRecordingDevice(const CliContext& context,
                                    RecordOptions* options);
+
+// The tuned kernel of a result in the application, on the device that it was
+// tuned for. FAILED_PRECONDITION: the settings choose another one.
+absl::Status ChooseSubstitution(const CliContext& context,
+                                const v1::Result& result,
+                                RecordOptions* options);
 
 }  // namespace reprise
 
