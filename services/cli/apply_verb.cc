@@ -83,7 +83,7 @@ std::string LaunchesText(const v1::Result& result,
       absl::StrCat("substituted ", launches.applied, " of ", all,
                    all == 1 ? " launch of " : " launches of ", kernel);
   for (const auto& [why, count] : launches.reasons)
-    absl::StrAppend(&text, "; not ", count, ": ", why);
+    absl::StrAppend(&text, "; ", count, " declined: ", why);
   return text;
 }
 
