@@ -316,7 +316,6 @@ absl::StatusOr<ClientImpl::Unit*> ClientImpl::EnsureUnit(uint64_t id) {
     if (absl::IsResourceExhausted(status) && UnloadOldest(id)) continue;
     if (absl::IsAlreadyExists(status)) {
       if (layouts++ == kMostLayouts) return AddressesTaken(status);
-      if (child_ != nullptr) LoseChild(/*kill_first=*/true);
       continue;
     }
     RETURN_IF_ERROR(status);
@@ -545,6 +544,7 @@ absl::StatusOr<v1::CudaMeasurement> ClientImpl::Measure(
   RETURN_IF_ERROR(EnsureUnit(measure.unit()).status());
   v1::CudaExecutorRequest request;
   *request.mutable_measure() = measure;
+  units_[measure.unit()].verdict.reset();
   ASSIGN_OR_RETURN(const v1::CudaExecutorReply reply, Serve(request));
   return reply.measurement();
 }

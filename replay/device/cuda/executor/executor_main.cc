@@ -91,7 +91,10 @@ absl::Status Serve(const Flags& flags) {
         no_gpu.ok() ? executor->Handle(request, &reply) : no_gpu;
     reply.set_error(std::string(status.message()));
     reply.set_error_code(static_cast<int>(status.code()));
-    if (!status.ok() && (executor == nullptr || executor->ContextIsLost()))
+    // Where something lies at a unit's addresses, another process may have
+    // them.
+    if (!status.ok() && (executor == nullptr || absl::IsAlreadyExists(status) ||
+                         executor->ContextIsLost()))
       reply.set_context_lost(true);
     RETURN_IF_ERROR(
         channel->Send(reply, -1, absl::InfiniteDuration()).status());

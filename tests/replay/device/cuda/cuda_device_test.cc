@@ -232,6 +232,23 @@ TEST_F(CudaDeviceTest, AddressesThatAreTakenMayBeFreeInAnotherProcess) {
               HasSubstr("--allocator arena"));
 }
 
+// While another unit has its turn.
+TEST_F(CudaDeviceTest, AddressesThatAreTakenLaterTakeAnotherProcessToo) {
+  const std::string taken = directory_.path() + "/taken";
+  setenv("REPRISE_FAKE_CUDA_TAKEN", taken.c_str(), 1);
+  Load();
+  const auto kernel = LoadCode(*resident_, "double");
+  const auto other = device_->Load(Unit());
+  ASSERT_TRUE(other.ok()) << other.status();
+  ASSERT_TRUE(WriteFileAtomically(taken, "1").ok());
+  LaunchOptions options;
+  options.launch = unit_.launch();
+  options.timeout = absl::Seconds(30);
+  EXPECT_FALSE(resident_->Launch(*kernel, options).ok());
+  Run(*resident_, *kernel);
+  EXPECT_TRUE(Judge(*resident_).equal);
+}
+
 TEST_F(CudaDeviceTest, ApplicationCodeIsTheUnitsOwn) {
   *unit_.mutable_machine_code() = *store_->Put("fake\nkernel double\n");
   Load();

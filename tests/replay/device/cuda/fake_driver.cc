@@ -401,15 +401,13 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value,
 }
 
 // Whether something of this process lies where units were recorded: in as many
-// processes as the file has bytes.
+// processes as the file has bytes, from when they first look on.
 bool UnitAddressesAreTaken() {
   const char* path = std::getenv("REPRISE_FAKE_CUDA_TAKEN");
-  if (path == nullptr) return false;
-  static const bool taken = [path] {
-    struct stat file;
-    return stat(path, &file) == 0 && file.st_size > 0 &&
-           truncate(path, file.st_size - 1) == 0;
-  }();
+  static bool taken = false;
+  struct stat file;
+  if (!taken && path != nullptr && stat(path, &file) == 0 && file.st_size > 0)
+    taken = truncate(path, file.st_size - 1) == 0;
   return taken;
 }
 
