@@ -1,7 +1,6 @@
 #include "replay/compiler/compile_job.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
@@ -18,25 +17,13 @@
 #include "replay/compiler/module_facts.h"
 #include "replay/compiler/note_accesses.h"
 #include "replay/compiler/pipeline.h"
+#include "replay/compiler/stopwatch.h"
 #ifdef REPRISE_HAVE_CPU_LOWERING
 #include "replay/device/cpu/lowering/lowering.h"
 #endif
 
 namespace reprise {
 namespace {
-
-class Stopwatch {
- public:
-  double ElapsedMs() const {
-    return std::chrono::duration<double, std::milli>(
-               std::chrono::steady_clock::now() - start_)
-        .count();
-  }
-
- private:
-  const std::chrono::steady_clock::time_point start_ =
-      std::chrono::steady_clock::now();
-};
 
 // LLVM reports some back end errors through the context.
 class ErrorCollector : public llvm::DiagnosticHandler {
@@ -59,14 +46,13 @@ class ErrorCollector : public llvm::DiagnosticHandler {
 
 CompileJob::CompileJob(KnownInput& known, const v1::Variant& variant,
                        v1::CompileTarget target,
-                       const Compiler::Options& options,
-                       std::unique_ptr<NvJitLink>& linker,
+                       const Compiler::Options& options, SharedTools& shared,
                        v1::CompileReply& reply)
     : known_(known),
       variant_(variant),
       target_(target),
       options_(options),
-      linker_(linker),
+      shared_(shared),
       reply_(reply) {
   context_.setDiagnosticHandler(
       std::make_unique<ErrorCollector>(backend_errors_));
@@ -220,7 +206,12 @@ absl::Status CompileJob::FinishGpu(llvm::Module& module) {
   }
   ASSIGN_OR_RETURN(const std::string ptx,
                    Emit(*machine, llvm::CodeGenFileType::AssemblyFile, module));
-  if (target_ != v1::COMPILE_TARGET_PTX) return LinkCubin(ptx);
+  if (target_ != v1::COMPILE_TARGET_PTX) return LinkCubin({ptx});
+  KeepPtx(ptx);
+  return absl::OkStatus();
+}
+
+void CompileJob::KeepPtx(const std::string& ptx) {
   const CodeDigest digest = DigestPtx(ptx);
   reply_.set_code(ptx);
   reply_.set_code_sha256(digest.sha256);
@@ -229,20 +220,19 @@ absl::Status CompileJob::FinishGpu(llvm::Module& module) {
     reply_.mutable_facts()->set_static_shared_bytes(std::max(
         reply_.facts().static_shared_bytes(), kernel.static_shared_bytes()));
   }
-  return absl::OkStatus();
 }
 
 absl::Status CompileJob::LoadLinker() {
-  if (linker_ != nullptr) return absl::OkStatus();
+  if (shared_.linker != nullptr) return absl::OkStatus();
   Note("loading nvJitLink");
   absl::StatusOr<std::unique_ptr<NvJitLink>> loaded =
       NvJitLink::Load(options_.tools.nvjitlink_candidates);
   if (!loaded.ok()) return absl::UnavailableError(loaded.status().message());
-  linker_ = *std::move(loaded);
+  shared_.linker = *std::move(loaded);
   return absl::OkStatus();
 }
 
-absl::Status CompileJob::LinkCubin(const std::string& ptx) {
+absl::Status CompileJob::LinkCubin(const std::vector<std::string>& ptx) {
   Note("nvJitLink");
   const Stopwatch watch;
   std::vector<std::string> words;
@@ -254,8 +244,9 @@ absl::Status CompileJob::LinkCubin(const std::string& ptx) {
   if (variant_.codegen().has_ptxas_level())
     words.push_back(
         absl::StrCat("-Xptxas=-O", variant_.codegen().ptxas_level()));
-  ASSIGN_OR_RETURN(LinkedCubin linked,
-                   linker_->Link(ptx, known_.input.architecture(), words));
+  ASSIGN_OR_RETURN(
+      LinkedCubin linked,
+      shared_.linker->Link(ptx, known_.input.architecture(), words));
   ASSIGN_OR_RETURN(const CodeDigest digest, DigestElf(linked.cubin));
   reply_.set_code(std::move(linked.cubin));
   reply_.set_code_sha256(digest.sha256);
@@ -344,13 +335,15 @@ absl::Status CompileJob::FinishCpu(llvm::Module&) {
 #endif
 
 absl::Status CompileJob::Run() {
-  if (!variant_.frontend().empty() && variant_.frontend() != "clang") {
+  if (!variant_.frontend().empty() && variant_.frontend() != "clang" &&
+      variant_.frontend() != "nvrtc") {
     return absl::InvalidArgumentError(
         absl::StrCat("got front end \"", variant_.frontend(),
-                     "\", expected \"clang\": no other is built in"));
+                     "\", expected \"clang\" or \"nvrtc\""));
   }
   if (known_.options.empty())
     return absl::InternalError("got a compile input without translation units");
+  if (variant_.frontend() == "nvrtc") return RunNvidia();
   const ScopedLlvmOptions process_options(variant_.codegen(),
                                           known_.options[0]);
   ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module, LinkUnits());

@@ -19,21 +19,36 @@
 #include "llvm/Target/TargetMachine.h"
 #include "replay/compiler/compiler.h"
 #include "replay/compiler/frontend.h"
+#include "replay/compiler/nvidia_frontend.h"
 #include "replay/compiler/nvjitlink.h"
+#include "replay/compiler/nvrtc.h"
 #include "replay/compiler/unit_options.h"
 #include "reprise/v1/node.pb.h"
 
 namespace reprise {
 
+// What is loaded when first wanted and serves all jobs.
+struct SharedTools {
+  std::unique_ptr<NvJitLink> linker;
+  std::unique_ptr<Nvrtc> nvrtc;  // null where it is missing
+  bool looked_for_nvrtc = false;
+  // Of NVIDIA's compilers.
+  std::string scratch_directory;
+  int scratch_directories = 0;  // made in it so far
+};
+
 // An input with what is built from it once.
 struct KnownInput {
   explicit KnownInput(v1::CompileInput given)
-      : input(std::move(given)), frontends(input.translation_units_size()) {
+      : input(std::move(given)),
+        frontends(input.translation_units_size()),
+        nvidia_frontends(input.translation_units_size()) {
     for (const v1::CompileTranslationUnit& unit : input.translation_units())
       options.push_back(ParseUnitOptions(unit));
   }
   const v1::CompileInput input;
   std::vector<std::unique_ptr<Frontend>> frontends;  // null until wanted
+  std::vector<std::unique_ptr<NvidiaFrontend>> nvidia_frontends;  // the same
   std::vector<UnitOptions> options;
 };
 
@@ -43,10 +58,10 @@ struct KnownInput {
 class CompileJob {
  public:
   // All but the variant and the target are filled or kept for later compiles:
-  // `linker` is loaded when first wanted. Everything outlives the job.
+  // Everything outlives the job.
   CompileJob(KnownInput& known, const v1::Variant& variant,
              v1::CompileTarget target, const Compiler::Options& options,
-             std::unique_ptr<NvJitLink>& linker, v1::CompileReply& reply);
+             SharedTools& shared, v1::CompileReply& reply);
 
   absl::Status Run();
 
@@ -63,7 +78,16 @@ class CompileJob {
   absl::Status FinishGpu(llvm::Module& module);
   absl::Status FinishCpu(llvm::Module& module);
   absl::Status LoadLinker();
-  absl::Status LinkCubin(const std::string& ptx);
+  absl::Status LinkCubin(const std::vector<std::string>& ptx);
+  void KeepPtx(const std::string& ptx);
+
+  // --- NVIDIA's compiler instead of Clang and LLVM (compile_job_nvidia.cc).
+  absl::Status RunNvidia();
+  absl::Status WantNvidiaFrontend(int index);
+  // PTX of all units, the kernels under the names that the input has.
+  absl::StatusOr<std::vector<std::string>> CompileByNvidia();
+  absl::Status NameKernels(std::vector<std::string>& ptx);
+  absl::Status DescribePtx(const std::vector<std::string>& ptx);
   absl::Status RunPasses(llvm::TargetMachine& machine, llvm::Module& module);
   absl::StatusOr<std::string> Emit(llvm::TargetMachine& machine,
                                    llvm::CodeGenFileType type,
@@ -81,7 +105,7 @@ class CompileJob {
   const v1::Variant& variant_;
   const v1::CompileTarget target_;
   const Compiler::Options& options_;
-  std::unique_ptr<NvJitLink>& linker_;
+  SharedTools& shared_;
   v1::CompileReply& reply_;
   std::vector<std::string> kernels_;  // that are compiled
   std::string backend_errors_;

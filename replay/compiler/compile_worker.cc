@@ -14,6 +14,7 @@
 #include <string>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "replay/compiler/compile_pool.h"
 #include "replay/compiler/compiler.h"
@@ -162,6 +163,12 @@ int CompileWorkerMain(int argc, char** argv) {
     page->Write(what);
   };
   compiler_options.test_faults = options.test_faults;
+  // The pool's directory, which goes with the pool.
+  if (char* directory = get_current_dir_name(); directory != nullptr) {
+    compiler_options.scratch_directory =
+        absl::StrCat(directory, "/nvidia-", getpid());
+    std::free(directory);
+  }
   const std::unique_ptr<Compiler> compiler =
       Compiler::Create(std::move(compiler_options));
   void* context = zmq_ctx_new();

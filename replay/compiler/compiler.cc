@@ -1,8 +1,10 @@
 #include "replay/compiler/compiler.h"
 
 #include <list>
+#include <optional>
 #include <utility>
 
+#include "replay/base/file_util.h"
 #include "replay/compiler/clang_driver.h"
 #include "replay/compiler/compile_job.h"
 
@@ -56,8 +58,10 @@ class CompilerImpl : public Compiler {
       return reply;
     }
     InitializeLlvm();
-    const absl::Status status =
-        CompileJob(*known, variant, target, options_, linker_, reply).Run();
+    absl::Status status = WantScratchDirectory(variant);
+    if (status.ok())
+      status =
+          CompileJob(*known, variant, target, options_, shared_, reply).Run();
     reply.set_kind(KindOf(status));
     if (!status.ok()) {
       reply.clear_code();
@@ -77,9 +81,23 @@ class CompilerImpl : public Compiler {
     return nullptr;
   }
 
+  absl::Status WantScratchDirectory(const v1::Variant& variant) {
+    if (variant.frontend() != "nvrtc" || !shared_.scratch_directory.empty())
+      return absl::OkStatus();
+    shared_.scratch_directory = options_.scratch_directory;
+    if (!shared_.scratch_directory.empty()) return absl::OkStatus();
+    absl::StatusOr<TemporaryDirectory> made =
+        TemporaryDirectory::Create("reprise-nvidia");
+    if (!made.ok()) return absl::UnavailableError(made.status().message());
+    temporary_ = *std::move(made);
+    shared_.scratch_directory = temporary_->path();
+    return absl::OkStatus();
+  }
+
   const Options options_;
   std::list<std::unique_ptr<KnownInput>> known_;  // most recently used first
-  std::unique_ptr<NvJitLink> linker_;
+  std::optional<TemporaryDirectory> temporary_;
+  SharedTools shared_;
 };
 
 }  // namespace

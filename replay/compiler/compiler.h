@@ -25,6 +25,8 @@ class Compiler {
     // crash can be named; called often, must be quick and must not throw.
     std::function<void(std::string_view)> note;
     bool use_pch = true;
+    // For files that NVIDIA's compilers read; empty: a new temporary one.
+    std::string scratch_directory;
     // Inputs kept with their front ends and precompiled headers; the least
     // recently used one goes.
     size_t max_inputs = 16;

@@ -83,7 +83,7 @@ class NvJitLinkImpl : public NvJitLink {
   }
 
   absl::StatusOr<LinkedCubin> Link(
-      const std::string& ptx, const std::string& architecture,
+      const std::vector<std::string>& ptx, const std::string& architecture,
       const std::vector<std::string>& options) override {
     std::vector<std::string> words = {absl::StrCat("-arch=", architecture),
                                       "-verbose"};
@@ -101,7 +101,12 @@ class NvJitLinkImpl : public NvJitLink {
           "nvJitLink refused its options (error ", created,
           "): ", absl::StrJoin(words, " "), ": ", ErrorLog(handle)));
     }
-    int result = f_.add_data(handle, kPtxInput, ptx.data(), ptx.size(), "ptx");
+    int result = kSuccess;
+    for (const std::string& text : ptx) {
+      if (result == kSuccess)
+        result =
+            f_.add_data(handle, kPtxInput, text.data(), text.size(), "ptx");
+    }
     if (result == kSuccess) result = f_.complete(handle);
     LinkedCubin linked;
     size_t size = 0;

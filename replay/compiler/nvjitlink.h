@@ -40,10 +40,10 @@ class NvJitLink {
   // The newest PTX that it takes: 84 for 8.4.
   virtual int ptx_version() const = 0;
 
-  // `options` beside -arch and -verbose. INVALID_ARGUMENT with the error log
-  // where the PTX or an option is refused.
+  // `ptx`: one or more texts, linked. `options` beside -arch and -verbose.
+  // INVALID_ARGUMENT with the error log where the PTX or an option is refused.
   virtual absl::StatusOr<LinkedCubin> Link(
-      const std::string& ptx, const std::string& architecture,
+      const std::vector<std::string>& ptx, const std::string& architecture,
       const std::vector<std::string>& options) = 0;
 };
 

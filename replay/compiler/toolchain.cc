@@ -34,6 +34,19 @@ std::string FindClangResources(const std::string& executable_directory) {
   return "";
 }
 
+// Names for dlopen, best first.
+std::vector<std::string> LibraryPlaces(const std::string& executable_directory,
+                                       const std::string& cuda_home,
+                                       const std::string& library) {
+  std::vector<std::string> places;
+  for (const char* place : {"/", "/../lib/"})
+    places.push_back(absl::StrCat(executable_directory, place, library));
+  for (const char* place : {"/lib64/", "/targets/x86_64-linux/lib/", "/lib/"})
+    places.push_back(absl::StrCat(cuda_home, place, library));
+  places.push_back(library);
+  return places;
+}
+
 std::vector<std::string> NvJitLinkCandidates(
     const std::string& executable_directory, const std::string& cuda_home,
     int driver_cuda) {
@@ -43,11 +56,9 @@ std::vector<std::string> NvJitLinkCandidates(
     std::swap(versions[0], versions[1]);
   std::vector<std::string> candidates;
   for (const std::string& name : versions) {
-    for (const char* place : {"/", "/../lib/"})
-      candidates.push_back(absl::StrCat(executable_directory, place, name));
-    for (const char* place : {"/lib64/", "/targets/x86_64-linux/lib/", "/lib/"})
-      candidates.push_back(absl::StrCat(cuda_home, place, name));
-    candidates.push_back(name);
+    for (std::string& place :
+         LibraryPlaces(executable_directory, cuda_home, name))
+      candidates.push_back(std::move(place));
   }
   return candidates;
 }
@@ -70,6 +81,9 @@ Toolchain FindToolchain(std::string cuda_home, int driver_cuda) {
                      directory + "/../lib/libdevice.10.bc"});
   tools.nvjitlink_candidates =
       NvJitLinkCandidates(directory, cuda_home, driver_cuda);
+  tools.nvrtc_candidates =
+      LibraryPlaces(directory, cuda_home, "libnvrtc.so.13");
+  tools.nvcc = FirstExisting({cuda_home + "/bin/nvcc"});
   return tools;
 }
 

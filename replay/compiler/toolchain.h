@@ -1,5 +1,6 @@
 // Where the files lie that a device compile needs beside the source: Clang's
-// own headers, the CUDA toolkit, libdevice and nvJitLink. Thread-safe.
+// own headers, the CUDA toolkit, libdevice, nvJitLink and NVIDIA's compilers.
+// Thread-safe.
 #ifndef REPRISE_REPLAY_COMPILER_TOOLCHAIN_H_
 #define REPRISE_REPLAY_COMPILER_TOOLCHAIN_H_
 
@@ -18,6 +19,10 @@ struct Toolchain {
   std::string libdevice;
   // Where nvJitLink may be, best first; names for dlopen.
   std::vector<std::string> nvjitlink_candidates;
+  // Where NVRTC may be, best first; names for dlopen.
+  std::vector<std::string> nvrtc_candidates;
+  // nvcc of the toolkit; empty: not found.
+  std::string nvcc;
 };
 
 // Looks beside the running executable (a relocatable bundle), in `cuda_home`

@@ -120,7 +120,7 @@ WorkerProcess::WorkerProcess(const Options& options, void* socket)
 
 WorkerProcess::~WorkerProcess() {
   if (pid_ > 0) {
-    kill(pid_, SIGKILL);
+    kill(-pid_, SIGKILL);
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
@@ -277,7 +277,15 @@ void WorkerProcess::DrainStderr() {
 
 WorkerProcess::Loss WorkerProcess::Reap(bool timed_out,
                                         absl::Duration timeout) {
+  // With the compilers that it runs: the group is the child's until it is
+  // reaped.
   if (timed_out) kill(pid_, SIGKILL);
+  siginfo_t ended;
+  while (waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT) <
+             0 &&
+         errno == EINTR) {
+  }
+  kill(-pid_, SIGKILL);
   int wait_status = 0;
   while (waitpid(pid_, &wait_status, 0) < 0 && errno == EINTR) {
   }

@@ -11,7 +11,7 @@
 #include "absl/time/clock.h"
 #include "replay/base/file_util.h"
 #include "replay/base/status_macros.h"
-#include "replay/recorder/session/kernel_symbols.h"
+#include "replay/compiler/kernel_symbols.h"
 #include "services/cli/context.h"
 #include "services/cli/session_options.h"
 #include "services/coordinator/result_files.h"

@@ -19,9 +19,10 @@ struct App {
   std::vector<std::string> flags;
 };
 
-absl::StatusOr<std::vector<App>> ReadTable(
-    const std::string& directory, const std::vector<std::string>& only) {
-  ASSIGN_OR_RETURN(const std::string table, ReadFile(directory + "/apps.tsv"));
+absl::StatusOr<std::vector<App>> ReadTable(const AppUnitOptions& options) {
+  const std::vector<std::string>& only = options.only;
+  ASSIGN_OR_RETURN(const std::string table,
+                   ReadFile(options.apps_directory + "/" + options.table));
   std::vector<App> apps;
   for (const std::string& line :
        std::vector<std::string>(absl::StrSplit(table, '\n'))) {
@@ -36,7 +37,7 @@ absl::StatusOr<std::vector<App>> ReadTable(
   }
   if (apps.empty()) {
     return absl::NotFoundError(
-        absl::StrCat("no application to compile in ", directory, "/apps.tsv"));
+        absl::StrCat("no application to compile in ", options.table));
   }
   return apps;
 }
@@ -62,10 +63,12 @@ absl::StatusOr<v1::CompileTranslationUnit> UnitFor(const std::string& directory,
 struct CompiledUnit {
   v1::CompileTranslationUnit unit;
   std::vector<std::string> kernels;
+  std::string clang_refused;
 };
 
 absl::StatusOr<CompiledUnit> CompileUnit(CompilePool& pool,
-                                         v1::CompileTranslationUnit unit) {
+                                         v1::CompileTranslationUnit unit,
+                                         bool without_ir) {
   auto input = std::make_shared<v1::CompileInput>();
   input->set_key("ir of " + unit.main_file());
   input->set_architecture("sm_90");
@@ -73,12 +76,18 @@ absl::StatusOr<CompiledUnit> CompileUnit(CompilePool& pool,
   ASSIGN_OR_RETURN(
       v1::CompileReply reply,
       pool.Compile(input, v1::Variant(), v1::COMPILE_TARGET_DEVICE_IR));
+  CompiledUnit compiled{std::move(unit), {}, ""};
+  if (reply.kind() != v1::OUTCOME_KIND_OK && without_ir) {
+    compiled.clang_refused = reply.diagnostics();
+    v1::Variant nvrtc;
+    nvrtc.set_frontend("nvrtc");
+    ASSIGN_OR_RETURN(reply, pool.Compile(input, nvrtc, v1::COMPILE_TARGET_PTX));
+  }
   if (reply.kind() != v1::OUTCOME_KIND_OK) {
     return absl::InternalError(
-        absl::StrCat(unit.main_file(), ": ", reply.diagnostics()));
+        absl::StrCat(compiled.unit.main_file(), ": ", reply.diagnostics()));
   }
-  CompiledUnit compiled{std::move(unit), {}};
-  compiled.unit.set_ir(reply.code());
+  if (compiled.clang_refused.empty()) compiled.unit.set_ir(reply.code());
   for (const v1::CompiledKernelInfo& kernel : reply.kernels())
     compiled.kernels.push_back(kernel.symbol());
   return compiled;
@@ -87,21 +96,21 @@ absl::StatusOr<CompiledUnit> CompileUnit(CompilePool& pool,
 }  // namespace
 
 absl::StatusOr<std::vector<AppKernel>> LoadAppKernels(
-    CompilePool& pool, const std::string& given_directory,
-    const std::vector<std::string>& only) {
+    CompilePool& pool, const AppUnitOptions& given) {
+  AppUnitOptions options = given;
   // Compilers run in directories of their own.
-  const std::string apps_directory =
-      std::filesystem::absolute(given_directory).lexically_normal();
-  ASSIGN_OR_RETURN(const std::vector<App> apps,
-                   ReadTable(apps_directory, only));
+  options.apps_directory =
+      std::filesystem::absolute(given.apps_directory).lexically_normal();
+  ASSIGN_OR_RETURN(const std::vector<App> apps, ReadTable(options));
   std::vector<AppKernel> all;
   for (const App& app : apps) {
     std::vector<CompiledUnit> units;
     for (const std::string& source : app.sources) {
+      if (source.rfind(".cc") == source.size() - 3) continue;
       ASSIGN_OR_RETURN(v1::CompileTranslationUnit unit,
-                       UnitFor(apps_directory, app, source));
+                       UnitFor(options.apps_directory, app, source));
       ASSIGN_OR_RETURN(CompiledUnit compiled,
-                       CompileUnit(pool, std::move(unit)));
+                       CompileUnit(pool, std::move(unit), options.without_ir));
       units.push_back(std::move(compiled));
     }
     const bool links = std::find(app.flags.begin(), app.flags.end(),
@@ -116,11 +125,21 @@ absl::StatusOr<std::vector<AppKernel>> LoadAppKernels(
         for (size_t j = 0; links && j < units.size(); ++j) {
           if (j != i) *input->add_translation_units() = units[j].unit;
         }
-        all.push_back({app.name, units[i].unit.main_file(), std::move(input)});
+        all.push_back({app.name, units[i].unit.main_file(), std::move(input),
+                       units[i].clang_refused});
       }
     }
   }
   return all;
+}
+
+absl::StatusOr<std::vector<AppKernel>> LoadAppKernels(
+    CompilePool& pool, const std::string& apps_directory,
+    const std::vector<std::string>& only) {
+  AppUnitOptions options;
+  options.apps_directory = apps_directory;
+  options.only = only;
+  return LoadAppKernels(pool, options);
 }
 
 std::string DefaultAppsDirectory() {

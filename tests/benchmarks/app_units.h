@@ -17,11 +17,23 @@ struct AppKernel {
   std::string app;
   std::string main_file;
   std::shared_ptr<const v1::CompileInput> input;  // one kernel, with IR
+  std::string clang_refused;  // why there is no IR; empty: there is
 };
 
-// Compiles the sources of the applications that `apps_directory`/apps.tsv lists
-// (all, or those named in `only`) with `pool`, one input per kernel. An
-// application of several translation units with -rdc is linked.
+struct AppUnitOptions {
+  std::string apps_directory;
+  std::string table = "apps.tsv";
+  std::vector<std::string> only;  // names; empty: all
+  // Sources that Clang refuses are taken all the same, their kernels found by
+  // NVIDIA's compiler.
+  bool without_ir = false;
+};
+
+// Compiles the sources of the applications that the table lists with `pool`,
+// one input per kernel. An application of several translation units with -rdc
+// is linked.
+absl::StatusOr<std::vector<AppKernel>> LoadAppKernels(
+    CompilePool& pool, const AppUnitOptions& options);
 absl::StatusOr<std::vector<AppKernel>> LoadAppKernels(
     CompilePool& pool, const std::string& apps_directory,
     const std::vector<std::string>& only);

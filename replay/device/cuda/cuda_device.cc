@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "replay/base/log.h"
 #include "replay/base/status_macros.h"
+#include "replay/compiler/kernel_symbols.h"
 #include "replay/device/cuda/executor_client.h"
 #include "replay/device/cuda/unit_image.h"
 #include "replay/recorder/cc/cubin.h"
-#include "replay/recorder/session/kernel_symbols.h"
 #include "replay/unit/unit_store.h"
 
 namespace reprise {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "replay/base/status_macros.h"
-#include "replay/recorder/session/kernel_symbols.h"
+#include "replay/compiler/kernel_symbols.h"
 
 namespace reprise {
 namespace {

@@ -8,8 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "replay/base/sha256.h"
 #include "replay/base/status_macros.h"
+#include "replay/compiler/kernel_symbols.h"
 #include "replay/recorder/cc/device_images.h"
-#include "replay/recorder/session/kernel_symbols.h"
 
 namespace reprise {
 namespace {

@@ -10,8 +10,8 @@
 #include "replay/base/log.h"
 #include "replay/base/sha256.h"
 #include "replay/base/status_macros.h"
+#include "replay/compiler/kernel_symbols.h"
 #include "replay/recorder/session/borrowed_chunks.h"
-#include "replay/recorder/session/kernel_symbols.h"
 #include "replay/recorder/session/unit_description.h"
 
 namespace reprise {

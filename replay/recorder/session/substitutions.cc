@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "replay/recorder/session/kernel_symbols.h"
+#include "replay/compiler/kernel_symbols.h"
 
 namespace reprise {
 namespace {

@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "replay/base/status_macros.h"
+#include "replay/compiler/kernel_symbols.h"
 #include "replay/recorder/cc/cubin.h"
 #include "replay/recorder/driver/protocol.h"
-#include "replay/recorder/session/kernel_symbols.h"
 
 namespace reprise {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "replay/recorder/session/kernel_symbols.h"
+#include "replay/compiler/kernel_symbols.h"
 
 namespace reprise {
 namespace {

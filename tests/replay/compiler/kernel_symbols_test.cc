@@ -1,4 +1,4 @@
-#include "replay/recorder/session/kernel_symbols.h"
+#include "replay/compiler/kernel_symbols.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "replay/recorder/session/kernel_symbols.h"
+#include "replay/compiler/kernel_symbols.h"
 
 #include <cxxabi.h>
 
@@ -56,6 +56,30 @@ std::string DemangledName(const std::string& symbol) {
 std::string NormalizedSymbol(const std::string& symbol) {
   return WithoutUnitNamespace(
       DemangledName(WithoutUniqueSuffix(WithoutUniquePrefix(symbol))));
+}
+
+std::string KernelExpression(const std::string& symbol) {
+  std::string name = NormalizedSymbol(symbol);
+  constexpr std::string_view kAnonymous = "(anonymous namespace)::";
+  for (size_t at = name.find(kAnonymous); at != std::string::npos;
+       at = name.find(kAnonymous))
+    name.erase(at, kAnonymous.size());
+  // The parameters and the result type are outside of all <>.
+  int depth = 0;
+  size_t begin = 0;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '<') ++depth;
+    if (name[i] == '>') --depth;
+    if (depth != 0) continue;
+    if (name[i] == '(') return name.substr(begin, i - begin);
+    if (name[i] == ' ') begin = i + 1;
+  }
+  return name.substr(begin);
+}
+
+std::string QualifiedKernelName(const std::string& symbol) {
+  const std::string name = KernelExpression(symbol);
+  return name.substr(0, name.find('<'));
 }
 
 int FindSymbol(const std::vector<std::string>& symbols,
