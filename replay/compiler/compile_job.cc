@@ -193,10 +193,11 @@ absl::Status CompileJob::Instrument(llvm::TargetMachine& machine,
 absl::Status CompileJob::FinishGpu(llvm::Module& module) {
   llvm::StripDebugInfo(module);
   if (target_ != v1::COMPILE_TARGET_PTX) RETURN_IF_ERROR(LoadLinker());
-  ASSIGN_OR_RETURN(std::unique_ptr<llvm::TargetMachine> machine,
-                   CreateGpuTargetMachine(
-                       known_.input.architecture(), module, Fuses(),
-                       linker_ != nullptr ? linker_->ptx_version() : kAnyPtx));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<llvm::TargetMachine> machine,
+      CreateGpuTargetMachine(
+          known_.input.architecture(), module, Fuses(),
+          shared_.linker != nullptr ? shared_.linker->ptx_version() : kAnyPtx));
   if (target_ == v1::COMPILE_TARGET_CUBIN_INSTRUMENTED)
     RETURN_IF_ERROR(Instrument(*machine, module));
   RETURN_IF_ERROR(RunPasses(*machine, module));
