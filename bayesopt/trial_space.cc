@@ -44,18 +44,24 @@ class Builder {
     }
     if (options_.block_may_change) Block();
     SharedBytes();
+    if (!options_.has_clang) {
+      std::erase_if(parameters_, [&](const Parameter& parameter) {
+        return clang_only_.count(parameter.name) > 0;
+      });
+    }
     return Space::Create(std::move(parameters_), std::move(constraints_));
   }
 
  private:
   // NVRTC has a pipeline of its own.
-  Parameter ClangOnly(Parameter parameter) const {
-    if (!options_.has_nvrtc) return parameter;
+  Parameter ClangOnly(Parameter parameter) {
+    clang_only_.insert(parameter.name);
+    if (!options_.has_nvrtc || !options_.has_clang) return parameter;
     return std::move(parameter).When("frontend", {"clang"s});
   }
 
   void Pipeline() {
-    if (options_.has_nvrtc) {
+    if (options_.has_nvrtc && options_.has_clang) {
       parameters_.push_back(
           Parameter::Categorical("frontend", {"clang"s, "nvrtc"s}, "clang"s));
     }
@@ -80,9 +86,9 @@ class Builder {
     }
     if (!options_.allow_inexact) return;
     parameters_.push_back(Switch("approximate_division"));
-    parameters_.push_back(Switch("reassociate"));
-    parameters_.push_back(Switch("no_signed_zeros"));
-    parameters_.push_back(Switch("finite_math_only"));
+    parameters_.push_back(ClangOnly(Switch("reassociate")));
+    parameters_.push_back(ClangOnly(Switch("no_signed_zeros")));
+    parameters_.push_back(ClangOnly(Switch("finite_math_only")));
     if (!cuda_) return;
     parameters_.push_back(Switch("approximate_sqrt"));
     parameters_.push_back(Switch("flush_denormals"));
@@ -192,6 +198,7 @@ class Builder {
   const TrialSpaceOptions& options_;
   const bool cuda_;
   std::vector<Parameter> parameters_;
+  std::set<std::string> clang_only_;
   std::vector<Constraint> constraints_;
   std::vector<std::string> block_;
 };

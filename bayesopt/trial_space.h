@@ -28,7 +28,9 @@ struct TrialSpaceOptions {
   bool allow_inexact = false;
   // Fusing a*b+c also changes bits; off for units compared bit by bit.
   bool allow_fp_contract = true;
-  bool has_nvrtc = false;  // a second front end is there
+  // Front ends that are there. Without Clang there are no passes to tune.
+  bool has_clang = true;
+  bool has_nvrtc = false;
   // Choices beside the recorded size; empty: not in the space.
   std::vector<uint32_t> dynamic_shared_bytes;
   uint32_t max_vector_bits = 512;  // cpu: widest vector of the host

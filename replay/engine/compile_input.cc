@@ -62,7 +62,10 @@ absl::StatusOr<std::shared_ptr<const v1::CompileInput>> LoadCompileInput(
                        unit.chunks().GetString(file.content()));
       key.Bytes(file.path()).Bytes(Sha256(copy->content()));
     }
-    ASSIGN_OR_RETURN(*out->mutable_ir(), unit.chunks().GetString(tu.ir()));
+    // Without IR, Clang refuses the source; another front end may not.
+    if (tu.has_ir()) {
+      ASSIGN_OR_RETURN(*out->mutable_ir(), unit.chunks().GetString(tu.ir()));
+    }
     key.Bytes(Sha256(out->ir()));
   }
   input->set_key(HexEncode(key.Finish()));

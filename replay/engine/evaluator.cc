@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "replay/base/log.h"
 #include "replay/base/status_macros.h"
@@ -153,9 +154,7 @@ absl::Status Evaluator::Initialize() {
   ASSIGN_OR_RETURN(resident_, device_.Load(unit_));
   RETURN_IF_ERROR(ChooseBaseline());
   RETURN_IF_ERROR(LearnBaseline());
-  const bool rebuilt = baseline_.kind == v1::BASELINE_KIND_APPLICATION_CODE &&
-                       baseline_.code.kind() == v1::OUTCOME_KIND_OK;
-  return rebuilt ? CheckRecordedIr() : absl::OkStatus();
+  return options_.remix ? CheckFrontends() : absl::OkStatus();
 }
 
 // The application's own code where it runs, else the recorded IR.
@@ -166,7 +165,10 @@ absl::Status Evaluator::ChooseBaseline() {
   if (application.ok()) {
     baseline_.kind = v1::BASELINE_KIND_APPLICATION_CODE;
     baseline_kernel_ = *std::move(application);
-    return options_.remix ? BuildRecordedIr() : absl::OkStatus();
+    if (options_.remix) {
+      ASSIGN_OR_RETURN(input_, LoadCompileInput(unit_, device_));
+    }
+    return absl::OkStatus();
   }
   if (!absl::IsUnimplemented(application.status())) return application.status();
   LOG_DEBUG("the baseline is the recorded IR: {}",
@@ -182,39 +184,82 @@ absl::Status Evaluator::UseRecordedIr() {
 
 absl::Status Evaluator::BuildRecordedIr() {
   ASSIGN_OR_RETURN(input_, LoadCompileInput(unit_, device_));
-  ASSIGN_OR_RETURN(baseline_.code, Compile(v1::Variant()));
-  if (baseline_.code.kind() == v1::OUTCOME_KIND_OK) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("the unmodified kernel ", unit_.manifest().kernel().symbol(),
-                   " does not build for ", device_.facts().kind, ": ",
-                   baseline_.code.diagnostics()));
+  ASSIGN_OR_RETURN(baseline_.code, Rebuild("clang"));
+  baseline_.frontends.push_back("clang");
+  return absl::OkStatus();
 }
 
 void Evaluator::ExpectSourceVariants() {
   if (input_ != nullptr) pool_.Prepare(input_, device_.compile_target());
 }
 
-// Beside the application's code: variants are built from this IR.
-absl::Status Evaluator::CheckRecordedIr() {
-  ASSIGN_OR_RETURN(const std::unique_ptr<LoadedKernel> kernel,
-                   resident_->LoadKernel(baseline_.code,
-                                         unit_.manifest().kernel().symbol()));
+absl::StatusOr<v1::CompileReply> Evaluator::Rebuild(
+    const std::string& frontend) {
+  v1::Variant variant;
+  if (frontend != "clang") variant.set_frontend(frontend);
+  ASSIGN_OR_RETURN(v1::CompileReply code,
+                   pool_.Compile(input_, variant, device_.compile_target()));
+  if (code.kind() == v1::OUTCOME_KIND_OK) return code;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the unmodified kernel ", unit_.manifest().kernel().symbol(),
+      " does not build for ", device_.facts().kind, ": ", code.diagnostics()));
+}
+
+// Variants are built like this one.
+absl::Status Evaluator::CheckRebuilt(const v1::CompileReply& code,
+                                     const std::string& frontend) {
+  const std::string what =
+      frontend == "clang"
+          ? "the recorded IR, rebuilt,"
+          : "the recorded source, rebuilt by NVIDIA's compiler,";
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<LoadedKernel> kernel,
+      resident_->LoadKernel(code, unit_.manifest().kernel().symbol()));
   Verdict verdict;
   ASSIGN_OR_RETURN(const LaunchReport report,
                    RunOnce(*kernel, baseline_.launch, Timeout(), &verdict));
   if (report.kind != v1::OUTCOME_KIND_OK) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the recorded IR, rebuilt, does not run: ",
-        v1::OutcomeKind_Name(report.kind), ": ", report.diagnostics,
-        "; the unit replays, but cannot be remixed"));
+        what, " does not run: ", v1::OutcomeKind_Name(report.kind), ": ",
+        report.diagnostics, "; the unit replays, but cannot be remixed"));
   }
   if (verdict.equal) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "the recorded IR, rebuilt, does not compute what the application's own "
-      "code does: ",
+      what, " does not compute what the application's own code does: ",
       DescribeVerdict(verdict.ranges),
       "; the unit replays, but cannot be remixed unless a tolerance allows "
       "that difference"));
+}
+
+absl::Status Evaluator::CheckFrontends() {
+  std::vector<std::string> wanted = options_.frontends;
+  const bool first_only = wanted.empty();
+  if (first_only) wanted = {"clang", "nvrtc"};
+  for (const std::string& frontend : wanted) {
+    if (first_only && !baseline_.frontends.empty()) break;
+    // The baseline itself, where the application's code does not run.
+    if (!baseline_.frontends.empty() && baseline_.frontends[0] == frontend)
+      continue;
+    absl::StatusOr<v1::CompileReply> code = Rebuild(frontend);
+    const absl::Status status =
+        code.ok() ? CheckRebuilt(*code, frontend) : code.status();
+    if (status.ok()) {
+      if (baseline_.frontends.empty()) baseline_.code = *std::move(code);
+      baseline_.frontends.push_back(frontend);
+      continue;
+    }
+    if (!absl::IsFailedPrecondition(status) && !absl::IsNotFound(status))
+      return status;
+    absl::StrAppend(&baseline_.refused_frontends,
+                    baseline_.refused_frontends.empty() ? "" : "\n", frontend,
+                    ": ", status.message());
+  }
+  // Clang may have built the baseline without being asked for.
+  std::erase_if(baseline_.frontends, [&](const std::string& frontend) {
+    return std::find(wanted.begin(), wanted.end(), frontend) == wanted.end();
+  });
+  if (!baseline_.frontends.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(baseline_.refused_frontends);
 }
 
 absl::StatusOr<LaunchReport> Evaluator::ReplayBaseline(Verdict* verdict) {
@@ -328,6 +373,19 @@ absl::StatusOr<v1::CompileReply> Evaluator::Compile(
     refusal.set_diagnostics(
         "this unit was opened to replay the application's own code only: "
         "nothing can be built from it");
+    return refusal;
+  }
+  const std::string frontend =
+      variant.frontend().empty() ? "clang" : variant.frontend();
+  if (std::find(baseline_.frontends.begin(), baseline_.frontends.end(),
+                frontend) == baseline_.frontends.end()) {
+    v1::CompileReply refusal;
+    refusal.set_kind(v1::OUTCOME_KIND_COMPILE_ERROR);
+    refusal.set_diagnostics(absl::StrCat(
+        "front end ", frontend, " may not remix this unit here (",
+        baseline_.refused_frontends.empty() ? "it was not asked for"
+                                            : baseline_.refused_frontends,
+        "); there is: ", absl::StrJoin(baseline_.frontends, ", ")));
     return refusal;
   }
   return pool_.Compile(input_, variant, device_.compile_target());

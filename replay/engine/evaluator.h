@@ -10,10 +10,10 @@
 // epilogue within tolerance, or no variant may be judged; on another kind of
 // device than the recording one its own result (within tolerance of the
 // epilogue) becomes the reference. The unmodified kernel is the application's
-// own machine code where the device can run it; then the recorded IR, rebuilt,
-// must give the same result before anything may be remixed. Repeated unmodified
-// replays tell whether the
-// kernel is deterministic: then bits must be equal wherever no tolerance is
+// own machine code where the device can run it; then the recorded source or IR,
+// rebuilt by a front end, must give the same result before that front end may
+// remix anything. Repeated unmodified replays tell whether the kernel is
+// deterministic: then bits must be equal wherever no tolerance is
 // declared; otherwise a tolerance is learned from the spread that was seen.
 //
 // Thread-safety: Compile may run beside anything; the rest from one thread at a
@@ -43,6 +43,10 @@ struct EvaluatorOptions {
   // code only, or whose IR does not reproduce the recorded result; every
   // variant is a COMPILE_ERROR then.
   bool remix = true;
+  // Front ends that variants may ask for: "clang", "nvrtc". Those that do not
+  // reproduce the unmodified kernel's result are refused. Empty: the first of
+  // the two that does; on the cpu device Clang.
+  std::vector<std::string> frontends;
   // Set by a person: holds for every floating-point range that declares none.
   // Unset: learned or exact.
   std::optional<v1::Tolerance> tolerance;
@@ -68,14 +72,20 @@ struct BaselineReport {
   v1::Tolerance tolerance;        // in force where none is declared
   absl::Duration median_time;
   std::vector<v1::RangeErrors>
-      ranges;             // of the first replay against the epilogue
-  v1::CompileReply code;  // of the recorded IR; empty where nothing is remixed
+      ranges;  // of the first replay against the epilogue
+  // Of the unmodified kernel by the first usable front end; empty where nothing
+  // is remixed.
+  v1::CompileReply code;
   v1::LaunchConfig launch;
+  std::vector<std::string>
+      frontends;                  // that may remix, the preferred one first
+  std::string refused_frontends;  // the others, and why
 };
 
 class Evaluator {
  public:
-  // `device` and `pool` outlive the evaluator.
+  // `device` and `pool` outlive the evaluator. FAILED_PRECONDITION: the unit
+  // does not replay here, or with `remix`, no front end may remix it.
   static absl::StatusOr<std::unique_ptr<Evaluator>> Create(
       const UnitReader& unit, Device& device, CompilePool& pool,
       EvaluatorOptions options);
@@ -113,7 +123,10 @@ class Evaluator {
   absl::Status ChooseBaseline();
   absl::Status UseRecordedIr();
   absl::Status BuildRecordedIr();
-  absl::Status CheckRecordedIr();
+  absl::Status CheckFrontends();
+  absl::StatusOr<v1::CompileReply> Rebuild(const std::string& frontend);
+  absl::Status CheckRebuilt(const v1::CompileReply& code,
+                            const std::string& frontend);
   absl::Status LoadBaseline();
   absl::Status Reload();
   absl::Status LearnBaseline();

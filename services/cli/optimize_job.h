@@ -19,6 +19,7 @@ struct OptimizeJob {
   uint64_t trials = 0;
   uint64_t seed = 1;
   std::string tolerance;
+  std::string frontend;  // "clang", "nvrtc", "both"; empty: what there is
   std::string output = "reprise-results";
 };
 

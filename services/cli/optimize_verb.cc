@@ -117,6 +117,11 @@ absl::StatusOr<OptimizeResults> RunOptimizeJob(const OptimizeJob& job,
   options.max_trials = job.trials;
   options.seed = job.seed;
   options.cuda_home = context->settings.Get("cuda_home");
+  if (job.frontend == "both") {
+    options.frontends = {"clang", "nvrtc"};
+  } else if (!job.frontend.empty()) {
+    options.frontends = {job.frontend};
+  }
   options.stop = InterruptFlag();
   if (!job.tolerance.empty()) {
     ASSIGN_OR_RETURN(options.tolerance, ParseTolerance(job.tolerance));
@@ -206,6 +211,11 @@ void AddOptimizeVerb(CLI::App* app, CliContext* context) {
                    "declared: 1e-6, or abs=1e-8,rel=1e-5; "
                    "without it, bits must be equal wherever the unmodified "
                    "kernel is deterministic");
+  verb->add_option("--frontend", job->frontend,
+                   "compiler of variants: clang, nvrtc (NVIDIA's, whose passes "
+                   "cannot be tuned), or both; both on a GPU, clang on the cpu "
+                   "device where it is not given")
+      ->check(CLI::IsMember({"clang", "nvrtc", "both"}));
   verb->add_option("--output", job->output, "directory for results")
       ->capture_default_str();
   AddCommonOptions(verb, context, /*reports=*/true);

@@ -15,6 +15,7 @@ struct ReplayOptions {
   std::string unit;
   std::string result;
   std::string pipeline;
+  std::string frontend;
   std::string tolerance;
   int iterations = 10;
 };
@@ -42,6 +43,7 @@ nlohmann::ordered_json BaselineJson(const UnitReader& unit,
 void AddOutcome(const v1::Outcome& outcome, nlohmann::ordered_json* json) {
   (*json)["outcome"] = v1::OutcomeKind_Name(outcome.kind()).substr(13);
   (*json)["diagnostics"] = outcome.diagnostics();
+  (*json)["compile_ms"] = outcome.stages().compile_ms();
   if (outcome.kind() != v1::OUTCOME_KIND_OK) return;
   (*json)["speedup"] = outcome.speedup().ratio();
   (*json)["speedup_ci95"] = {outcome.speedup().ci95_low(),
@@ -103,6 +105,13 @@ absl::Status RunReplay(const ReplayOptions& options, CliContext* context) {
     if (!variant.has_value()) variant.emplace();
     variant->set_pipeline(options.pipeline);
   }
+  if (!options.frontend.empty()) {
+    if (!variant.has_value()) variant.emplace();
+    variant->set_frontend(options.frontend == "clang" ? "" : options.frontend);
+  }
+  if (variant.has_value())
+    evaluator_options.frontends = {
+        variant->frontend().empty() ? "clang" : variant->frontend()};
   evaluator_options.remix = variant.has_value();
   ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, context->MakeDevice());
   ASSIGN_OR_RETURN(const std::unique_ptr<CompilePool> pool,
@@ -144,6 +153,11 @@ void AddReplayVerb(CLI::App* app, CliContext* context) {
   verb->add_option(
       "--pipeline", options->pipeline,
       "also replay the kernel through this LLVM pipeline, interleaved");
+  verb->add_option("--frontend", options->frontend,
+                   "also replay the kernel as this compiler builds it, "
+                   "interleaved: clang, or nvrtc (NVIDIA's, whose passes "
+                   "cannot be tuned)")
+      ->check(CLI::IsMember({"clang", "nvrtc"}));
   verb->add_option("--iterations", options->iterations, "replays, or pairs")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();

@@ -103,16 +103,6 @@ v1::Tolerance AllowedIn(const v1::RangeErrors& errors, const v1::Unit& unit,
   return default_tolerance;
 }
 
-v1::Variant WithSources(const evolution::FileContents& files) {
-  v1::Variant variant;
-  for (const auto& [path, content] : files) {
-    v1::SourceOverlay* overlay = variant.add_sources();
-    overlay->set_path(path);
-    overlay->set_content(content);
-  }
-  return variant;
-}
-
 evolution::SourceContext ContextOf(const v1::Unit& unit,
                                    const v1::CompileInput& input) {
   evolution::SourceContext context;
@@ -217,6 +207,9 @@ absl::Status LocalCampaign::PrepareEmitter() {
 absl::Status LocalCampaign::Prepare() {
   EvaluatorOptions options;
   options.tolerance = options_.tolerance;
+  options.frontends = options_.frontends;
+  if (options.frontends.empty() && device_.facts().kind != "cpu")
+    options.frontends = {"clang", "nvrtc"};
   options.stopping.maximum_pairs = 25;
   options.time_per_variant = std::clamp(
       options_.budget / 40, absl::Milliseconds(150), absl::Seconds(3));
@@ -231,6 +224,21 @@ absl::Status LocalCampaign::Prepare() {
   bayesopt::TrialSpaceOptions space;
   space.device_kind = device_.facts().kind == "cpu" ? "cpu" : "cuda";
   space.recorded = recorded;
+  const auto has = [&](const char* frontend) {
+    return std::find(baseline.frontends.begin(), baseline.frontends.end(),
+                     frontend) != baseline.frontends.end();
+  };
+  space.has_clang = has("clang");
+  space.has_nvrtc = has("nvrtc");
+  if (!space.has_clang) {
+    frontend_ = "nvrtc";
+    LOG_WARNING(
+        "passes cannot be tuned for {}, since only NVIDIA's compiler "
+        "builds it: {}",
+        unit_.id(), baseline.refused_frontends);
+  } else if (!baseline.refused_frontends.empty()) {
+    LOG_INFO("{}: not used: {}", unit_.id(), baseline.refused_frontends);
+  }
   space.max_threads_per_block = device_.facts().max_threads_per_block;
   space.allow_inexact =
       AllowsInexact(evaluator_->unit().manifest(), baseline.tolerance);
@@ -249,6 +257,39 @@ absl::Status LocalCampaign::Prepare() {
   recorded_source->best_log_ratio = 0;
   sources_.push_back(std::move(recorded_source));
   return absl::OkStatus();
+}
+
+v1::Variant LocalCampaign::WithSources(
+    const evolution::FileContents& files) const {
+  v1::Variant variant;
+  variant.set_frontend(frontend_);
+  for (const auto& [path, content] : files) {
+    v1::SourceOverlay* overlay = variant.add_sources();
+    overlay->set_path(path);
+    overlay->set_content(content);
+  }
+  return variant;
+}
+
+// The recorded source by every front end; new sources are compiled by the one
+// whose code is faster.
+void LocalCampaign::PickFrontend() {
+  const std::vector<std::string>& frontends = evaluator_->baseline().frontends;
+  if (frontends.size() < 2) return;
+  double best = 0;
+  std::string faster;
+  for (const std::string& frontend : frontends) {
+    if (OutOfBudget()) return;
+    frontend_ = frontend == "clang" ? "" : frontend;
+    const v1::Outcome outcome = EvaluateJob(
+        {WithSources({}), "compiled by " + frontend, sources_[0].get(), 0});
+    if (outcome.kind() == v1::OUTCOME_KIND_OK &&
+        outcome.speedup().ratio() > best) {
+      best = outcome.speedup().ratio();
+      faster = frontend_;
+    }
+  }
+  frontend_ = faster;
 }
 
 void LocalCampaign::CompileAhead(const std::vector<Job>& jobs) {
@@ -406,6 +447,7 @@ bool LocalCampaign::EmitRound() {
 }
 
 void LocalCampaign::Search() {
+  PickFrontend();
   bool tuning = true, emitting = true;
   while (!OutOfBudget() && (tuning || emitting)) {
     emitting = EmitRound();

@@ -41,6 +41,9 @@ struct CampaignOptions {
   std::optional<v1::Tolerance> tolerance;
   int batch = 4;          // variants compiled at a time
   std::string cuda_home;  // empty: $CUDA_HOME or /usr/local/cuda
+  // Compilers to choose from, "clang" and "nvrtc"; empty: both on a GPU, Clang
+  // on the cpu device. Those that cannot remix the unit are left out.
+  std::vector<std::string> frontends;
   // Told to stop early (Ctrl-C): what was found so far is measured again, in a
   // few seconds, and returned.
   const std::atomic<bool>* stop = nullptr;
@@ -92,6 +95,8 @@ class LocalCampaign {
   absl::Status PrepareEmitter();
   absl::StatusOr<std::unique_ptr<bayesopt::Optimizer>> NewTuner(uint64_t salt);
   void Search();
+  void PickFrontend();
+  v1::Variant WithSources(const evolution::FileContents& files) const;
   bool TuneRound();
   bool EmitRound();
   Source* PickSource();
@@ -125,6 +130,8 @@ class LocalCampaign {
   std::vector<Candidate> candidates_;
   CampaignProgress progress_;
   uint64_t next_proposal_ = 1;
+  // What sources are compiled by before they are tuned; empty: Clang.
+  std::string frontend_;
 };
 
 }  // namespace reprise

@@ -159,6 +159,9 @@ ordered_json ResultJson(const v1::Result& result) {
   json["changes"] = ordered_json::array();
   for (const std::string& change : result.changes())
     json["changes"].push_back(change);
+  json["frontend"] = result.variant().frontend().empty()
+                         ? "clang"
+                         : result.variant().frontend();
   json["pipeline"] = result.variant().pipeline().empty()
                          ? "default<O3>"
                          : result.variant().pipeline();

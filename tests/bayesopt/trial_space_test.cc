@@ -20,6 +20,21 @@ TrialSpaceOptions Options(const std::string& kind, uint32_t x, uint32_t y = 1) {
   return options;
 }
 
+TEST(TrialSpaceTest, WithoutClangNoPassesAreTuned) {
+  TrialSpaceOptions options = Options("cuda", 128, 1);
+  options.allow_inexact = true;
+  options.has_clang = false;
+  options.has_nvrtc = true;
+  const auto space = BuildTrialSpace(options);
+  ASSERT_TRUE(space.ok()) << space.status();
+  for (const char* name : {"frontend", "pipeline", "codegen.unroll_threshold",
+                           "codegen.inline_threshold", "codegen.reassociate"})
+    EXPECT_FALSE((*space)->Find(name).has_value()) << name;
+  for (const char* name : {"codegen.max_registers", "codegen.fp_contract",
+                           "codegen.approximate_division"})
+    EXPECT_TRUE((*space)->Find(name).has_value()) << name;
+}
+
 TEST(TrialSpaceTest, EverySampleMapsToAVariant) {
   for (const std::string kind : {"cpu", "cuda"}) {
     for (const bool everything : {false, true}) {
