@@ -2,11 +2,11 @@
 """Records the applications of tests/apps on this machine's GPU and replays every unit there.
 
   record_on_gpu.py --reprise FILE [--work DIR] [--json FILE] [--log FILE] [--jobs N] [--cudart static|shared]
-                   [--built DIR] [--table FILE] [NAME...]
+                   [--built DIR] [--table FILE] [--frontend clang|nvrtc] [NAME...]
 
 Each application is built by nvcc through `reprise cc` (or taken from DIR with --built, with its build registry in
 DIR/home), run natively, and run under the recorder: output and exit code must be the same. Every unit is then replayed
-from the application's own machine code and from its unmodified IR, and both must give the recorded epilogue. --json keeps
+from the application's own machine code and from its unmodified IR (or source, with --frontend nvrtc), and both must give the recorded epilogue. --json keeps
 the shares in a file like docs/benchmarks/h200-record.json. Exits 0 when every application records and every unit replays.
 Needs a CUDA toolkit and a GPU.
 """
@@ -29,7 +29,7 @@ TIMEOUT_S = 120
 
 def read_apps(table):
     """The columns behind the description, where there are any, say what the recorder is to do (record, machine-code: a unit
-    without IR, or refuse:WORD: no unit, and WORD in what it says) and what it is told (- for nothing)."""
+    without source, source: one without IR, that NVIDIA's compiler alone builds, or refuse:WORD: no unit, and WORD in what it says) and what it is told (- for nothing)."""
     apps = []
     for line in pathlib.Path(table).read_text().splitlines():
         if line.strip() and not line.startswith("#"):
@@ -98,7 +98,11 @@ class Recording:
         return units, problem, recorded[2]
 
     def replay(self, app, unit):
-        rebuilt = [] if app["expected"] == "machine-code" else ["--pipeline", "default<O3>"]
+        rebuilt = ["--pipeline", "default<O3>"]
+        if app["expected"] == "source" or self.options.frontend == "nvrtc":
+            rebuilt = ["--frontend", "nvrtc"]
+        if app["expected"] == "machine-code":
+            rebuilt = []
         code, out, err, _ = run([self.options.reprise, "replay", unit, "--device", "cuda:0", "--store",
                                  str(self.work / "units" / app["name"]), "--iterations", "4", "--json"] + rebuilt,
                                 self.environment)
@@ -123,6 +127,8 @@ class Recording:
             problem = "nothing recorded"
         elif kind == "machine-code" and not problem and "cannot be remixed" not in messages:
             problem = "recorded without saying that it cannot be remixed"
+        elif kind == "source" and not problem and "passes cannot be tuned" not in messages:
+            problem = "recorded without saying that passes cannot be tuned"
         return {"app": app["name"], "refused": kind == "refuse", "absent": absent, "units": units, "problem": problem, "messages": messages, "replays": replays}
 
     def run_all(self, apps):
@@ -205,6 +211,7 @@ def main():
     parser.add_argument("--at-once", type=int, default=4, help="applications recorded at a time")
     parser.add_argument("--cudart", choices=["static", "shared"], default="static", help="CUDA runtime of the programs")
     parser.add_argument("--built", help="programs that were built elsewhere, with their registry in home/")
+    parser.add_argument("--frontend", choices=["clang", "nvrtc"], default="clang", help="what rebuilds units (default %(default)s)")
     parser.add_argument("names", nargs="*", metavar="NAME", help="applications (default: all)")
     parser.add_argument("--table", default=str(APPS / "apps.tsv"), help="which applications (default %(default)s)")
     parser.add_argument("--metric", default="cuda", help="beginning of the metrics' names")

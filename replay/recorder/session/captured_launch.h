@@ -84,6 +84,9 @@ struct CapturedLaunch {
   std::shared_ptr<const std::string> machine_code;
   std::shared_ptr<const Program> program;  // null: no source is known
   std::string no_source;                   // why
+  // The source, where Clang makes no IR of it: only NVIDIA's compiler builds
+  // variants then, and `program` is null.
+  std::vector<std::shared_ptr<const SourceUnit>> sources;
   std::unique_ptr<CapturedMemory> memory;
   // Of the arguments: an address, perhaps, of memory that CUDA was never given
   // and that is not in `memory`; 0: none.

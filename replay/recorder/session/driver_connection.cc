@@ -322,7 +322,8 @@ bool DriverConnection::Begin(Payload& payload) {
   return Reply(wire::kBegin, reply, names);
 }
 
-// Without source the unit holds machine code only.
+// Without source the unit holds machine code only; with one that Clang refuses,
+// that and the source.
 void DriverConnection::FindSource(CapturedLaunch* captured) {
   const std::string& symbol = captured->kernel.symbol();
   const absl::StatusOr<std::shared_ptr<const Program>> program =
@@ -334,6 +335,9 @@ void DriverConnection::FindSource(CapturedLaunch* captured) {
     return;
   }
   captured->no_source = std::string(status.message());
+  if (absl::IsFailedPrecondition(status))
+    captured->sources =
+        options_.catalog->FindSources(*captured->machine_code, symbol);
 }
 
 std::string DriverConnection::VariableNames(

@@ -124,6 +124,13 @@ void FinishCaptures(const RecordOptions& options,
     if (!status.ok()) {
       session->ledger->NoteProblem(captured.ticket,
                                    std::string(status.message()));
+    } else if (!captured.sources.empty()) {
+      session->ledger->NoteProblem(
+          captured.ticket,
+          absl::StrCat("recorded without IR: only NVIDIA's compiler can build "
+                       "its variants (front end nvrtc), and passes cannot be "
+                       "tuned: ",
+                       captured.no_source));
     } else if (captured.program == nullptr) {
       session->ledger->NoteProblem(
           captured.ticket,

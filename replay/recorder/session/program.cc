@@ -333,4 +333,25 @@ absl::StatusOr<std::shared_ptr<const Program>> ProgramCatalog::Find(
   return last;
 }
 
+std::vector<std::shared_ptr<const SourceUnit>> ProgramCatalog::FindSources(
+    const std::string& image, const std::string& kernel) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  absl::StatusOr<Source> source = FindSource(ImageDigest(image), {});
+  if (!source.ok()) return {};
+  const std::string name = QualifiedKernelName(kernel);
+  const std::string last = name.substr(name.rfind(':') + 1);
+  const auto names_it = [&](const std::shared_ptr<const SourceUnit>& unit) {
+    const absl::StatusOr<std::string> text = unit->MainText();
+    return text.ok() && text->find(last) != std::string::npos;
+  };
+  if (source->linked) {
+    std::stable_partition(source->units.begin(), source->units.end(), names_it);
+    return source->units;
+  }
+  std::erase_if(source->units,
+                [&](const auto& unit) { return !names_it(unit); });
+  if (source->units.size() != 1) return {};
+  return source->units;
+}
+
 }  // namespace reprise

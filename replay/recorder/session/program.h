@@ -129,6 +129,12 @@ class ProgramCatalog {
       const std::string& image, const std::vector<std::string>& parts,
       const std::string& name);
 
+  // The units that an image was compiled from, whether Clang can compile them
+  // or not; the one whose main file names the kernel first. Empty: not known,
+  // or several that are not linked may be it.
+  std::vector<std::shared_ptr<const SourceUnit>> FindSources(
+      const std::string& image, const std::string& kernel);
+
  private:
   // What is known of an image: units that are all of it, or units of which one
   // is it.

@@ -175,6 +175,10 @@ absl::Status RecordingFinisher::Finish(const CapturedLaunch& captured) {
   instance.memory_hash = InstanceHash(captured, image);
   LaunchFacts facts = FactsOf(captured, kernel, std::move(image));
   if (observation.made) facts.accesses = &observation.report;
+  facts.sources = captured.sources;
+  // As those were compiled for, which may be less than the device.
+  if (!captured.sources.empty())
+    facts.architecture = captured.sources.front()->architecture();
   ASSIGN_OR_RETURN(v1::Unit unit, builder_.Build(facts));
   NameAsInSource(captured, &unit);
   unit.set_deterministic(deterministic);

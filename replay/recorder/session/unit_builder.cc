@@ -18,6 +18,9 @@ absl::StatusOr<v1::Unit> UnitBuilder::Build(const LaunchFacts& facts) {
   ApplyTolerances(*facts.kernel, facts.arguments, &unit);
   unit.set_architecture(facts.architecture);
   if (facts.program != nullptr) RETURN_IF_ERROR(AddSources(facts, &unit));
+  for (const auto& source : facts.sources) {
+    ASSIGN_OR_RETURN(*unit.add_translation_units(), source->CopyTo(*chunks_));
+  }
   ASSIGN_OR_RETURN(*unit.mutable_machine_code(),
                    chunks_->Put(facts.machine_code));
   unit.set_fatbin_sha256(Sha256(facts.machine_code));

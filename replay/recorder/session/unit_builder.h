@@ -23,8 +23,11 @@ namespace reprise {
 
 // What a launch was and did. Borrowed pointers outlive the call.
 struct LaunchFacts {
-  // Null: no source is known, and the unit holds machine code only.
+  // Null: there is no IR.
   std::shared_ptr<const Program> program;
+  // Without a program: the source all the same, the kernel's own first. Empty:
+  // the unit holds machine code only.
+  std::vector<std::shared_ptr<const SourceUnit>> sources;
   // The kernel as code or driver describe it; its symbol is the program's where
   // there is one.
   const v1::CompiledKernelInfo* kernel = nullptr;

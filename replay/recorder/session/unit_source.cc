@@ -80,8 +80,17 @@ absl::StatusOr<v1::TranslationUnit> SourceUnit::CopyTo(
     }
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  ASSIGN_OR_RETURN(*copy.mutable_ir(), store.Put(ir_.code()));
+  if (!ir_.code().empty()) {
+    ASSIGN_OR_RETURN(*copy.mutable_ir(), store.Put(ir_.code()));
+  }
   return copy;
+}
+
+absl::StatusOr<std::string> SourceUnit::MainText() const {
+  for (const v1::SourceFile& file : unit_.files())
+    if (file.path() == unit_.main_file())
+      return files_->GetString(file.content());
+  return ReadFile(unit_.main_file());
 }
 
 namespace {

@@ -36,7 +36,9 @@ class SourceUnit {
   // reply of kind COMPILE_ERROR is kept as FAILED_PRECONDITION.
   absl::StatusOr<const v1::CompileReply*> Ir(CompilePool& pool) const;
 
-  // The unit as a store keeps it, with files and IR. Requires Ir.
+  absl::StatusOr<std::string> MainText() const;
+
+  // The unit as a store keeps it, with files, and with IR where Ir gave some.
   absl::StatusOr<v1::TranslationUnit> CopyTo(ChunkStore& store) const;
 
  private:

@@ -341,6 +341,49 @@ TEST_F(CaptureTest, WithoutSourceMemoryStaysWhole) {
   EXPECT_FALSE(unit.memory(1).has_epilogue());
 }
 
+TEST_F(CaptureTest, ASourceThatClangRefusesIsKeptWithoutIr) {
+  const std::string database = directory_->path() + "/compile_commands.json";
+  testing::Spit(directory_->path() + "/managed.cu",
+                "__managed__ int launches;\n"
+                "__global__ void Scale(float* x, float by, int count) {\n"
+                "  ++launches;\n"
+                "  if (threadIdx.x < count) x[threadIdx.x] *= by;\n"
+                "}\n");
+  testing::Spit(database, R"([{"directory": ")" + directory_->path() +
+                              R"(", "file": "managed.cu", "command": ")" +
+                              testing::ClangCuda() +
+                              R"( -c managed.cu -o managed.o"}])");
+  ProgramCatalog::Options options;
+  options.cuda_home = testing::CudaHome();
+  options.host_code = false;
+  options.registry_directory = directory_->path() + "/nothing";
+  options.compile_commands = database;
+  const auto catalog = *ProgramCatalog::Create(options, pool_.get());
+  options_.catalog = catalog.get();
+  Hello();
+  AddKernel(kScale);
+  AddModule("code that nvcc made");
+  std::string names;
+  ASSERT_EQ(Begin(&names).verdict, wire::kRecord);
+  Record();
+  HangUp();
+  const std::vector<CapturedLaunch> captures = captures_.Take();
+  ASSERT_EQ(captures.size(), 1u);
+  EXPECT_EQ(captures[0].program, nullptr);
+  EXPECT_THAT(captures[0].no_source, HasSubstr("managed.cu"));
+  ASSERT_EQ(captures[0].sources.size(), 1u);
+  const absl::Status finished = Finish(captures[0]);
+  ASSERT_TRUE(finished.ok()) << finished;
+  RecordResult result;
+  ASSERT_TRUE(ledger_->Finish(store_.get(), &result).ok());
+  ASSERT_EQ(result.units.size(), 1u);
+  const v1::Unit unit = store_->Open(result.units[0])->manifest();
+  ASSERT_EQ(unit.translation_units_size(), 1);
+  EXPECT_FALSE(unit.translation_units(0).has_ir());
+  EXPECT_FALSE(unit.translation_units(0).files().empty());
+  EXPECT_EQ(unit.kernel().symbol(), kScale);
+}
+
 TEST_F(CaptureTest, AFailedKernelMakesNoUnit) {
   Hello();
   AddKernel(kScale);
