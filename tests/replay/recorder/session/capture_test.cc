@@ -97,6 +97,7 @@ class CaptureTest : public ::testing::Test {
     options_.arena_stride = uint64_t{1} << 40;
     options_.catalog = catalog_.get();
     options_.ledger = ledger_.get();
+    options_.substitutions = &substitutions_;
     options_.captures = &captures_;
     options_.max_unit_bytes = 1 << 20;
     options_.on_hello = [] {};
@@ -251,6 +252,7 @@ class CaptureTest : public ::testing::Test {
   std::unique_ptr<CompilePool> pool_;
   std::unique_ptr<ProgramCatalog> catalog_;
   std::unique_ptr<LaunchLedger> ledger_;
+  Substitutions substitutions_{{}};
   CaptureList captures_;
   DriverConnectionOptions options_;
   int app_ = -1;
