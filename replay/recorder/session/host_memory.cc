@@ -24,6 +24,8 @@ namespace {
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kLargePageBytes = 2 << 20;
 constexpr std::chrono::milliseconds kPause(5);
+// Where there is no more to be had: finding that out takes 0.1 ms.
+constexpr std::chrono::milliseconds kPauseWhenFull(200);
 // What is made ready at once, and by how many threads: applications want the
 // host for themselves.
 constexpr uint64_t kStepBytes = 128 << 20;
@@ -206,26 +208,29 @@ absl::StatusOr<HostPages> HostReserve::Take(uint64_t bytes) {
 void HostReserve::Grow() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 19);
   std::unique_lock<std::mutex> lock(mutex_);
-  while (!changed_.wait_for(lock, kPause, [this] { return stopped_; })) {
+  std::chrono::milliseconds pause = kPause;
+  while (!changed_.wait_for(lock, pause, [this] { return stopped_; })) {
     const uint64_t goal = RoundUp(wanted_(), kLargePageBytes);
-    if (pages_.ready() < goal) GrowTowards(goal);
+    const bool full = pages_.ready() < goal && !GrowTowards(goal);
+    pause = full ? kPauseWhenFull : kPause;
   }
 }
 
 // One step, so that who takes the reserve does not wait for all of it.
-void HostReserve::GrowTowards(uint64_t goal) {
+bool HostReserve::GrowTowards(uint64_t goal) {
   const uint64_t available = AvailableHostMemory();
   if (pages_.data() == nullptr) {
     // More address space than any image has that could be held.
     absl::StatusOr<HostPages> pages =
         HostPages::Map(std::min(available, uint64_t{1} << 44), /*large=*/true);
-    if (!pages.ok()) return;
+    if (!pages.ok()) return false;
     pages_ = *std::move(pages);
   }
   const uint64_t share = 4 * static_cast<uint64_t>(std::max(1, reserves_()));
   const uint64_t limit = std::min(goal, (available + pages_.ready()) / share);
-  if (pages_.ready() < limit)
-    pages_.Populate(std::min(kStepBytes, limit - pages_.ready()));
+  const uint64_t before = pages_.ready();
+  if (before < limit) pages_.Populate(std::min(kStepBytes, limit - before));
+  return pages_.ready() > before;
 }
 
 }  // namespace reprise

@@ -70,7 +70,8 @@ class HostReserve {
 
  private:
   void Grow();
-  void GrowTowards(uint64_t goal);
+  // False: there is no more to be had.
+  bool GrowTowards(uint64_t goal);
 
   const std::function<uint64_t()> wanted_;
   const std::function<int()> reserves_;
