@@ -37,6 +37,7 @@ namespace {
 // A #include in a file of the user that leads out of them.
 struct SystemInclude {
   unsigned begin = 0;  // of the hash sign
+  const clang::FileEntry* file = nullptr;
   bool toolkit = false;
   bool used = false;
 };
@@ -68,6 +69,7 @@ class IncludeFinder : public clang::PPCallbacks {
     SystemInclude& include =
         includes_[{id, sources_.getLineNumber(id, offset)}];
     include.begin = offset;
+    include.file = &file->getFileEntry();
     include.toolkit = !absl::StrContains(name, "/usr/include/") &&
                       !absl::StrContains(name, "/usr/lib/gcc/") &&
                       !absl::StrContains(name, "/include/c++/") &&
@@ -460,6 +462,7 @@ class Slicer {
     }
     while (at.isValid()) {
       const clang::FileID file = sources_.getFileID(at);
+      UseIncludesOf(file);
       at = sources_.getIncludeLoc(file);
       if (at.isInvalid() || !IsUsers(sources_, at)) continue;
       const auto [user, offset] = sources_.getDecomposedLoc(at);
@@ -468,6 +471,13 @@ class Slicer {
       if (include != includes_.end()) include->second.used = true;
       return;
     }
+  }
+
+  // Clang's own wrapper may have read a header before the user's include did.
+  void UseIncludesOf(clang::FileID file) {
+    const clang::FileEntry* entry = sources_.getFileEntryForID(file);
+    for (auto& [place, include] : includes_)
+      if (include.file == entry && entry != nullptr) include.used = true;
   }
 
   // What is there without a header of the toolkit (nvrtc_headers.h).
