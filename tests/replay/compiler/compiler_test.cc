@@ -221,10 +221,10 @@ TEST_F(CompilerTest, InvalidIrAfterAPassIsAnError) {
 
 TEST_F(CompilerTest, OnlyKnownFrontEnds) {
   v1::Variant variant;
-  variant.set_frontend("nvrtc");
+  variant.set_frontend("hipcc");
   const v1::CompileReply reply = Compile(variant, v1::COMPILE_TARGET_PTX);
   EXPECT_EQ(reply.kind(), v1::OUTCOME_KIND_COMPILE_ERROR);
-  EXPECT_THAT(reply.diagnostics(), HasSubstr("nvrtc"));
+  EXPECT_THAT(reply.diagnostics(), HasSubstr("hipcc"));
 }
 
 TEST_F(CompilerTest, AsksForAnInputThatItDoesNotKnow) {
