@@ -53,8 +53,10 @@ absl::StatusOr<std::unique_ptr<CapturedMemory>> CapturedMemory::Create(
                               : HostPages::Map(bytes, /*large=*/true);
   };
   ASSIGN_OR_RETURN(memory->prologue_, map(image_bytes));
+  const uint64_t free = AvailableHostMemory();
+  // The application needs some too.
   const uint64_t available =
-      AvailableHostMemory() + std::min(image_bytes, memory->prologue_.ready());
+      free - free / 16 + std::min(image_bytes, memory->prologue_.ready());
   if (image_bytes > available) {
     return absl::ResourceExhaustedError(
         absl::StrCat("recording it takes ", image_bytes,
