@@ -137,7 +137,6 @@ class Cost:
                   "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat()}
         path = pathlib.Path(self.options.json)
         known = {entry["metric"]: entry for entry in json.loads(path.read_text())} if path.exists() else {}
-        known = {metric: entry for metric, entry in known.items() if not metric.startswith(("record.", "trim."))}
         known.update({entry["metric"]: entry | shared for entry in self.entries})
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps([entry for _, entry in sorted(known.items())], indent=2) + "\n", encoding="utf-8")
@@ -169,13 +168,13 @@ def main():
     parser.add_argument("--pairs", type=int, default=5, help="pairs of runs per figure")
     parser.add_argument("--json", help="where to write what was measured")
     cost = Cost(parser.parse_args())
-    cost.launch_overhead()
-    cost.slowdown()
-    cost.copy_out()
+    stages = [cost.launch_overhead, cost.slowdown, cost.copy_out]
     if (cost.apps / "large_live").exists():
-        cost.trim()
-    if cost.options.json:
-        cost.write()
+        stages.append(cost.trim)
+    for stage in stages:
+        stage()
+        if cost.options.json:
+            cost.write()
     return 0
 
 
