@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "replay/base/log.h"
 #include "replay/base/sha256.h"
 #include "replay/base/status_macros.h"
@@ -196,7 +197,20 @@ absl::StatusOr<std::unique_ptr<ResidentUnit>> RecordingFinisher::LoadWhole(
   AddWholeMemory(*captured.memory, chunks.get(), &unit);
   NameAsInSource(captured, &unit);
   *unit.mutable_provenance() = Describe(captured);
-  return device_->Load(UnitReader("capture", std::move(unit), chunks));
+  return LoadPatiently(UnitReader("capture", std::move(unit), chunks));
+}
+
+// A device may still be taking back what the application had.
+absl::StatusOr<std::unique_ptr<ResidentUnit>> RecordingFinisher::LoadPatiently(
+    const UnitReader& unit) {
+  const absl::Time give_up = absl::Now() + options_.memory_patience;
+  for (;;) {
+    absl::StatusOr<std::unique_ptr<ResidentUnit>> resident =
+        device_->Load(unit);
+    if (!absl::IsResourceExhausted(resident.status()) || absl::Now() > give_up)
+      return resident;
+    absl::SleepFor(absl::Milliseconds(100));
+  }
 }
 
 absl::StatusOr<RecordingFinisher::Observation> RecordingFinisher::Observe(

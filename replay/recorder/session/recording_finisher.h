@@ -35,6 +35,8 @@ class RecordingFinisher {
     uint64_t max_unit_bytes = 0;
     absl::Duration launch_timeout;
     std::vector<std::string> command;
+    // How long a device that has too little memory may take to have more.
+    absl::Duration memory_patience = absl::Seconds(3);
   };
   // Everything borrowed outlives the finisher.
   RecordingFinisher(Options options, Device* device, UnitStore* store,
@@ -50,6 +52,8 @@ class RecordingFinisher {
   // Everything live on the device, straight from memory.
   absl::StatusOr<std::unique_ptr<ResidentUnit>> LoadWhole(
       const CapturedLaunch& captured, const v1::CompiledKernelInfo& kernel);
+  absl::StatusOr<std::unique_ptr<ResidentUnit>> LoadPatiently(
+      const UnitReader& unit);
   absl::StatusOr<Observation> Observe(const CapturedLaunch& captured,
                                       const v1::CompiledKernelInfo& kernel,
                                       ResidentUnit& resident);

@@ -74,6 +74,26 @@ class Program {
   std::string image_;
 };
 
+// The cpu device, which has no memory for its first `refusals` units.
+class LateDevice : public Device {
+ public:
+  explicit LateDevice(int refusals) : refusals_(refusals) {}
+  const DeviceFacts& facts() const override { return device_->facts(); }
+  v1::CompileTarget compile_target() const override {
+    return device_->compile_target();
+  }
+  absl::StatusOr<std::unique_ptr<ResidentUnit>> Load(
+      const UnitReader& unit, const LoadOptions& options) override {
+    if (refusals_-- > 0) return absl::ResourceExhaustedError("no room");
+    return device_->Load(unit, options);
+  }
+  int refusals() const { return refusals_; }
+
+ private:
+  const std::unique_ptr<Device> device_ = *CreateCpuDevice({});
+  int refusals_;
+};
+
 class CaptureTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { program_ = new Program(); }
@@ -306,6 +326,30 @@ TEST_F(CaptureTest, BecomesAUnitOfWhatTheKernelTouches) {
   EXPECT_EQ(after[99], 198.0f);
   EXPECT_EQ(unit.provenance().occurrence_count(), 7u);
   EXPECT_EQ(unit.machine_code().bytes(), program_->image().size());
+}
+
+TEST_F(CaptureTest, WaitsForADeviceThatIsStillTakingMemoryBack) {
+  Hello();
+  AddKernel(kScale);
+  AddModule(program_->image());
+  std::string names;
+  ASSERT_EQ(Begin(&names).verdict, wire::kRecord);
+  Record();
+  HangUp();
+  const std::vector<CapturedLaunch> captures = captures_.Take();
+  ASSERT_EQ(captures.size(), 1u);
+  const auto finish = [&](LateDevice* device, absl::Duration patience) {
+    RecordingFinisher finisher({1 << 20, absl::Minutes(1), {"./app"}, patience},
+                               device, store_.get(), ledger_.get());
+    return finisher.Finish(captures[0]);
+  };
+  LateDevice late(2);
+  const absl::Status status = finish(&late, absl::Minutes(1));
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_LT(late.refusals(), 0);
+  LateDevice full(1000000);
+  EXPECT_EQ(finish(&full, absl::ZeroDuration()).code(),
+            absl::StatusCode::kResourceExhausted);
 }
 
 TEST_F(CaptureTest, WithoutSourceMemoryStaysWhole) {
