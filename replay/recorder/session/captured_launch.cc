@@ -29,7 +29,8 @@ bool IsZero(std::string_view bytes) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CapturedMemory>> CapturedMemory::Create(
-    const std::vector<LiveRange>& ranges, HostReserve* reserve) {
+    const std::vector<LiveRange>& ranges, HostReserve* reserve,
+    HostBudget* budget) {
   std::unique_ptr<CapturedMemory> memory(new CapturedMemory());
   uint64_t free_from = 0;
   constexpr uint64_t kMost = uint64_t{1} << 46;
@@ -53,17 +54,11 @@ absl::StatusOr<std::unique_ptr<CapturedMemory>> CapturedMemory::Create(
                               : HostPages::Map(bytes, /*large=*/true);
   };
   ASSIGN_OR_RETURN(memory->prologue_, map(image_bytes));
-  const uint64_t free = AvailableHostMemory();
-  // The application needs some too.
-  const uint64_t available =
-      free - free / 16 + std::min(image_bytes, memory->prologue_.ready());
-  if (image_bytes > available) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("recording it takes ", image_bytes,
-                     " bytes of host memory, ", available, " are available"));
-  }
-  memory->epilogue_room_ = static_cast<int64_t>(
-      std::min(available - image_bytes, uint64_t{1} << 62));
+  memory->budget_ = budget;
+  ASSIGN_OR_RETURN(
+      memory->promise_,
+      budget->Take(image_bytes -
+                   std::min(image_bytes, memory->prologue_.ready())));
   ASSIGN_OR_RETURN(memory->epilogue_,
                    HostPages::Map(image_bytes, /*large=*/false));
   const size_t blocks = (image_bytes + kBlockBytes - 1) / kBlockBytes;
@@ -87,7 +82,8 @@ void CapturedMemory::TakeEpilogue(uint64_t offset, std::string_view piece) {
     if (std::memcmp(block.data(), prologue_.data() + offset + at,
                     block.size()) == 0)
       continue;
-    if (epilogue_room_.fetch_sub(kBlockBytes) < int64_t{kBlockBytes}) {
+    const auto bytes = static_cast<int64_t>(block.size());
+    if (epilogue_room_.fetch_sub(bytes) < bytes) {
       out_of_room_ = true;
       return;
     }
@@ -99,7 +95,14 @@ void CapturedMemory::TakeEpilogue(uint64_t offset, std::string_view piece) {
   }
 }
 
-absl::Status CapturedMemory::EpilogueStatus() const {
+void CapturedMemory::ExpectEpilogue() {
+  promise_ = HostBudget::Promise();
+  promise_ = budget_->TakeUpTo(image_bytes_);
+  epilogue_room_ = static_cast<int64_t>(promise_.bytes());
+}
+
+absl::Status CapturedMemory::FinishEpilogue() {
+  promise_ = HostBudget::Promise();
   if (!out_of_room_) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("this host has no memory left to hold what it changed of ",

@@ -31,10 +31,11 @@ namespace reprise {
 class CapturedMemory {
  public:
   // Ranges ascend, are disjoint and not empty. `reserve` (may be null) is where
-  // pages come from. INVALID_ARGUMENT: they are not; RESOURCE_EXHAUSTED: this
-  // host cannot hold them.
+  // pages come from; `budget` outlives this. INVALID_ARGUMENT: they are not;
+  // RESOURCE_EXHAUSTED: this host cannot hold them.
   static absl::StatusOr<std::unique_ptr<CapturedMemory>> Create(
-      const std::vector<LiveRange>& ranges, HostReserve* reserve);
+      const std::vector<LiveRange>& ranges, HostReserve* reserve,
+      HostBudget* budget);
   CapturedMemory(const CapturedMemory&) = delete;
   CapturedMemory& operator=(const CapturedMemory&) = delete;
 
@@ -45,9 +46,12 @@ class CapturedMemory {
   // multiples of 1 MiB, all of the prologue before any of the epilogue. From
   // several threads at once.
   void TakePrologue(uint64_t offset, std::string_view piece);
+  // All of the prologue is here.
+  void ExpectEpilogue();
   void TakeEpilogue(uint64_t offset, std::string_view piece);
-  // RESOURCE_EXHAUSTED: there was no memory for all blocks that differ.
-  absl::Status EpilogueStatus() const;
+  // All of the epilogue is. RESOURCE_EXHAUSTED: there was no memory for all
+  // blocks that differ.
+  absl::Status FinishEpilogue();
 
   // Bytes inside one range; the memory lives as long as this.
   std::string_view Prologue(uint64_t address, uint64_t bytes) const;
@@ -66,7 +70,9 @@ class CapturedMemory {
   // when they are asked for.
   HostPages epilogue_;
   mutable std::vector<char> stored_;
-  std::vector<char> differs_;               // blocks
+  std::vector<char> differs_;  // blocks
+  HostBudget* budget_ = nullptr;
+  HostBudget::Promise promise_;  // for what is still to come of an image
   std::atomic<int64_t> epilogue_room_ = 0;  // bytes
   std::atomic<bool> out_of_room_ = false;
   uint64_t image_bytes_ = 0;

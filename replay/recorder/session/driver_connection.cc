@@ -435,8 +435,9 @@ absl::Status DriverConnection::MakeRoom(uint64_t image_bytes,
         "its memory image has ", image_bytes, " bytes, allowed are ",
         options_.max_unit_bytes, " (--max-bytes)"));
   }
-  ASSIGN_OR_RETURN(current_->memory,
-                   CapturedMemory::Create(ranges, reserve_.get()));
+  ASSIGN_OR_RETURN(
+      current_->memory,
+      CapturedMemory::Create(ranges, reserve_.get(), options_.budget.get()));
   if (window_ != nullptr &&
       window_->slots() >= ImageWindow::SlotsFor(image_bytes))
     return absl::OkStatus();
@@ -461,6 +462,7 @@ bool DriverConnection::Filled(Payload& payload) {
   if (!payload.Take(&request) || intake_ == nullptr || !intake_->Finish())
     return false;
   current_->copy_time = absl::Nanoseconds(request.copy_ns);
+  current_->memory->ExpectEpilogue();
   BeginIntake(&CapturedMemory::TakeEpilogue);
   wire::FilledReply reply;
   reply.verdict = wire::kRecord;
@@ -477,7 +479,7 @@ bool DriverConnection::Epilogue(Payload& payload) {
   }
   if (!intake_->Finish()) return false;
   intake_.reset();
-  if (const absl::Status status = current_->memory->EpilogueStatus();
+  if (const absl::Status status = current_->memory->FinishEpilogue();
       !status.ok()) {
     Refuse(std::string(status.message()));
     return true;

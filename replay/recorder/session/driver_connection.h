@@ -52,6 +52,8 @@ struct DriverConnectionOptions {
   // That record now; shared by all connections.
   std::shared_ptr<std::atomic<int>> processes =
       std::make_shared<std::atomic<int>>(0);
+  // Of host memory; likewise.
+  std::shared_ptr<HostBudget> budget = std::make_shared<HostBudget>();
   CaptureList* captures = nullptr;
   // A process has begun to use CUDA.
   std::function<void()> on_hello;

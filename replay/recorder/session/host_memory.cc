@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "replay/base/file_util.h"
 
@@ -122,6 +123,50 @@ uint64_t AvailableHostMemory() {
 void PopulatePages(char* begin, uint64_t bytes) {
   constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14
   madvise(begin, bytes, kPopulateWrite);
+}
+
+HostBudget::Promise::Promise(Promise&& other) noexcept
+    : budget_(std::exchange(other.budget_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+HostBudget::Promise& HostBudget::Promise::operator=(Promise&& other) noexcept {
+  std::swap(budget_, other.budget_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+HostBudget::Promise::~Promise() {
+  if (budget_ == nullptr) return;
+  const std::lock_guard<std::mutex> lock(budget_->mutex_);
+  budget_->promised_ -= bytes_;
+}
+
+HostBudget::HostBudget(std::function<uint64_t()> available)
+    : available_(std::move(available)) {}
+
+uint64_t HostBudget::Room() const {
+  const uint64_t available = available_();
+  const uint64_t usable = available - available / 16;
+  return usable > promised_ ? usable - promised_ : 0;
+}
+
+absl::StatusOr<HostBudget::Promise> HostBudget::Take(uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const uint64_t room = Room();
+  if (bytes > room) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("recording it takes ", bytes,
+                     " more bytes of host memory, ", room, " are available"));
+  }
+  promised_ += bytes;
+  return Promise(this, bytes);
+}
+
+HostBudget::Promise HostBudget::TakeUpTo(uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  bytes = std::min(bytes, Room());
+  promised_ += bytes;
+  return {this, bytes};
 }
 
 absl::StatusOr<HostPages> HostPages::Map(uint64_t bytes, bool large) {

@@ -29,6 +29,48 @@ uint64_t RoomInControlGroups(const std::string& root = "");
 // does not know how.
 void PopulatePages(char* begin, uint64_t bytes);
 
+// What images will take of this host's memory and have not touched yet, so that
+// several at once do not count on the same bytes. Thread-safe; outlives its
+// promises.
+class HostBudget {
+ public:
+  // Gives back what is left of it when it goes.
+  class Promise {
+   public:
+    Promise() = default;
+    Promise(Promise&& other) noexcept;
+    Promise& operator=(Promise&& other) noexcept;
+    ~Promise();
+    uint64_t bytes() const { return bytes_; }
+
+   private:
+    friend class HostBudget;
+    Promise(HostBudget* budget, uint64_t bytes)
+        : budget_(budget), bytes_(bytes) {}
+    HostBudget* budget_ = nullptr;
+    uint64_t bytes_ = 0;
+  };
+
+  // `available` tells what the system has.
+  explicit HostBudget(
+      std::function<uint64_t()> available = AvailableHostMemory);
+  HostBudget(const HostBudget&) = delete;
+  HostBudget& operator=(const HostBudget&) = delete;
+
+  // RESOURCE_EXHAUSTED: so much is not there. A sixteenth of what the system
+  // has stays the application's.
+  absl::StatusOr<Promise> Take(uint64_t bytes);
+  // As much as there is, at most `bytes`.
+  Promise TakeUpTo(uint64_t bytes);
+
+ private:
+  uint64_t Room() const;  // requires the mutex
+
+  const std::function<uint64_t()> available_;
+  std::mutex mutex_;
+  uint64_t promised_ = 0;
+};
+
 // An anonymous mapping of zeros; pages that nobody touches take no memory.
 class HostPages {
  public:

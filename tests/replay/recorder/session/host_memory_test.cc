@@ -124,5 +124,36 @@ TEST(HostReserveTest, WantsNothingUnlessAsked) {
   EXPECT_EQ(reserve.Take(kLargePage)->ready(), 0u);
 }
 
+TEST(HostBudgetTest, PromisesNothingTwice) {
+  HostBudget budget([] { return uint64_t{1600}; });
+  {
+    const auto first = budget.Take(1000);
+    ASSERT_TRUE(first.ok());
+    const auto second = budget.Take(501);
+    EXPECT_EQ(second.status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(second.status().message(),
+              "recording it takes 501 more bytes of host memory, 500 are "
+              "available");
+    EXPECT_TRUE(budget.Take(500).ok());
+    EXPECT_EQ(budget.TakeUpTo(700).bytes(), 500u);
+  }
+  // A sixteenth is the application's.
+  EXPECT_TRUE(budget.Take(1500).ok());
+  EXPECT_FALSE(budget.Take(1501).ok());
+}
+
+TEST(HostBudgetTest, APromiseIsGivenBackOnceWhereverItGoes) {
+  HostBudget budget([] { return uint64_t{160}; });
+  HostBudget::Promise kept;
+  {
+    HostBudget::Promise promise = budget.TakeUpTo(100);
+    kept = std::move(promise);
+  }
+  EXPECT_EQ(kept.bytes(), 100u);
+  EXPECT_EQ(budget.TakeUpTo(1000).bytes(), 50u);
+  kept = HostBudget::Promise();
+  EXPECT_EQ(budget.TakeUpTo(1000).bytes(), 150u);
+}
+
 }  // namespace
 }  // namespace reprise
