@@ -107,6 +107,16 @@ absl::StatusOr<uint64_t> ParseArenaBase(const std::string& text) {
   return base;
 }
 
+// Applications may run for hours: what is wrong with the report's path is said
+// before.
+absl::Status CheckReportPath(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  const std::string trial = path + ".trial";
+  RETURN_IF_ERROR(WriteFileAtomically(trial, ""));
+  std::remove(trial.c_str());
+  return absl::OkStatus();
+}
+
 absl::Status RunRecord(const RecordVerbOptions& verb, CliContext* context) {
   if (verb.count == 0)
     return absl::InvalidArgumentError("got --count 0, expected 1 or more");
@@ -122,6 +132,7 @@ absl::Status RunRecord(const RecordVerbOptions& verb, CliContext* context) {
   ASSIGN_OR_RETURN(options.stall_timeout, ParseDuration(verb.stall_timeout));
   ASSIGN_OR_RETURN(options.arena_base, ParseArenaBase(verb.arena_base));
   RETURN_IF_ERROR(ChooseRecordingDevice(*context, &options));
+  RETURN_IF_ERROR(CheckReportPath(verb.report));
   options.native_allocator = verb.allocator == "native";
   ASSIGN_OR_RETURN(const RecordResult result,
                    RunRecorded(options, verb.command));
