@@ -47,7 +47,7 @@ std::string CodeMaker(std::string_view image) {
     const std::string_view rest = image.substr(at + mark.size());
     const size_t end =
         std::min(rest.size(), rest.find_first_not_of("0123456789."));
-    return absl::StrCat(kind, absl::string_view(rest.data(), end));
+    return kind + std::string(rest.substr(0, end));
   }
   constexpr char kAbiBefore13 = 7;
   return image.substr(0, 4) == "\177ELF" && image.size() > EI_ABIVERSION &&
