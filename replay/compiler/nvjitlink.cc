@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "replay/compiler/library_text.h"
 
 namespace reprise {
 namespace {
@@ -61,16 +62,6 @@ bool FindAll(void* library, Functions& f) {
          Find(library, "nvJitLinkGetInfoLog", f.get_info_log);
 }
 
-std::string ReadLog(Handle handle, int (*get_size)(Handle, size_t*),
-                    int (*get)(Handle, char*)) {
-  size_t size = 0;
-  if (get_size(handle, &size) != kSuccess || size == 0) return "";
-  std::string log(size, '\0');
-  if (get(handle, log.data()) != kSuccess) return "";
-  log.resize(log.find('\0') == std::string::npos ? size : log.find('\0'));
-  return log;
-}
-
 class NvJitLinkImpl : public NvJitLink {
  public:
   explicit NvJitLinkImpl(const Functions& functions) : f_(functions) {}
@@ -117,15 +108,15 @@ class NvJitLinkImpl : public NvJitLink {
       return absl::InvalidArgumentError(absl::StrCat(
           "nvJitLink failed (error ", result, "): ", ErrorLog(handle)));
     }
-    linked.kernels =
-        ParsePtxasLog(ReadLog(handle, f_.get_info_log_size, f_.get_info_log));
+    linked.kernels = ParsePtxasLog(
+        ReadLibraryText(handle, f_.get_info_log_size, f_.get_info_log));
     return linked;
   }
 
  private:
   std::string ErrorLog(Handle handle) const {
     if (handle == nullptr) return "";
-    return ReadLog(handle, f_.get_error_log_size, f_.get_error_log);
+    return ReadLibraryText(handle, f_.get_error_log_size, f_.get_error_log);
   }
 
   const Functions f_;

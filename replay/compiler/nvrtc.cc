@@ -4,6 +4,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "replay/compiler/library_text.h"
 
 namespace reprise {
 namespace {
@@ -41,16 +42,6 @@ bool FindAll(void* library, Functions& f) {
          Find(library, "nvrtcGetProgramLog", f.get_log);
 }
 
-std::string ReadText(Program program, int (*get_size)(Program, size_t*),
-                     int (*get)(Program, char*)) {
-  size_t size = 0;
-  if (get_size(program, &size) != kSuccess || size == 0) return "";
-  std::string text(size, '\0');
-  if (get(program, text.data()) != kSuccess) return "";
-  while (!text.empty() && text.back() == '\0') text.pop_back();
-  return text;
-}
-
 class NvrtcImpl : public Nvrtc {
  public:
   explicit NvrtcImpl(const Functions& functions) : f_(functions) {}
@@ -78,9 +69,9 @@ class NvrtcImpl : public Nvrtc {
     if (result != kSuccess) {
       return absl::InvalidArgumentError(
           absl::StrCat("NVRTC: error ", result, "\n",
-                       ReadText(program, f_.get_log_size, f_.get_log)));
+                       ReadLibraryText(program, f_.get_log_size, f_.get_log)));
     }
-    return ReadText(program, f_.get_ptx_size, f_.get_ptx);
+    return ReadLibraryText(program, f_.get_ptx_size, f_.get_ptx);
   }
 
  private:

@@ -12,6 +12,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "replay/base/bytes.h"
 #include "replay/base/file_util.h"
 #include "replay/base/sha256.h"
 #include "replay/base/status_macros.h"
@@ -22,12 +23,6 @@ namespace reprise {
 namespace {
 
 constexpr int kMaxThreads = 16;
-
-bool IsZero(std::string_view bytes) {
-  return bytes.empty() ||
-         (bytes[0] == 0 &&
-          std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
-}
 
 // Fills both buffers in turn from the start of the file; fewer bytes than they
 // hold only at its end.

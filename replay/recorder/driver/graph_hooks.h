@@ -71,6 +71,14 @@ CUresult CUDAAPI GraphExecDestroy(CUgraphExec exec) {
   return CallReal<kHook>(exec);
 }
 
+// Follows a change of a node that is no kernel.
+template <Hook kHook, typename Change, typename... Arguments>
+CUresult FollowedChange(const Change& change, CUgraphExec exec,
+                        CUgraphNode node, Arguments... arguments) {
+  return Followed([&] { return CallReal<kHook>(exec, node, arguments...); },
+                  [&] { FollowNode(exec, node, AsNodeChange(change)); });
+}
+
 template <Hook kHook>
 CUresult CUDAAPI
 GraphExecKernelNodeSetParams1(CUgraphExec exec, CUgraphNode node,
@@ -104,9 +112,7 @@ CUresult CUDAAPI GraphExecMemcpyNodeSetParams(
   const auto change = [&](CUgraphNode other) {
     return CUDA_CALL(cuGraphMemcpyNodeSetParams, other, parameters);
   };
-  return Followed(
-      [&] { return CallReal<kHook>(exec, node, parameters, context); },
-      [&] { FollowNode(exec, node, AsNodeChange(change)); });
+  return FollowedChange<kHook>(change, exec, node, parameters, context);
 }
 
 template <Hook kHook>
@@ -116,9 +122,7 @@ CUresult CUDAAPI GraphExecMemsetNodeSetParams(
   const auto change = [&](CUgraphNode other) {
     return CUDA_CALL(cuGraphMemsetNodeSetParams, other, parameters);
   };
-  return Followed(
-      [&] { return CallReal<kHook>(exec, node, parameters, context); },
-      [&] { FollowNode(exec, node, AsNodeChange(change)); });
+  return FollowedChange<kHook>(change, exec, node, parameters, context);
 }
 
 template <Hook kHook>
@@ -128,8 +132,7 @@ GraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
   const auto change = [&](CUgraphNode other) {
     return CUDA_CALL(cuGraphHostNodeSetParams, other, parameters);
   };
-  return Followed([&] { return CallReal<kHook>(exec, node, parameters); },
-                  [&] { FollowNode(exec, node, AsNodeChange(change)); });
+  return FollowedChange<kHook>(change, exec, node, parameters);
 }
 
 // No call does this to a graph that is not executable.
@@ -138,8 +141,7 @@ CUresult CUDAAPI GraphExecChildGraphNodeSetParams(CUgraphExec exec,
                                                   CUgraphNode node,
                                                   CUgraph child) {
   const auto change = [](CUgraphNode) { return CUDA_ERROR_NOT_SUPPORTED; };
-  return Followed([&] { return CallReal<kHook>(exec, node, child); },
-                  [&] { FollowNode(exec, node, AsNodeChange(change)); });
+  return FollowedChange<kHook>(change, exec, node, child);
 }
 
 template <Hook kHook>

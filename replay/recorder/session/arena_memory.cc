@@ -9,16 +9,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "replay/base/bytes.h"
 #include "replay/base/file_util.h"
 #include "replay/base/shared_memory.h"
 #include "replay/base/status_macros.h"
 
 namespace reprise {
 namespace {
-
-uint64_t RoundUp(uint64_t value, uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 uint64_t RoundDown(uint64_t value, uint64_t multiple) {
   return value / multiple * multiple;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "replay/base/bytes.h"
 #include "replay/base/status_macros.h"
 
 namespace reprise {
@@ -16,15 +17,6 @@ constexpr uint64_t kPageBytes = 4096;
 // Prologue and epilogue are compared, and zeros left out, in blocks of the
 // image of this size.
 constexpr uint64_t kBlockBytes = 64 << 10;
-
-uint64_t PageUp(uint64_t bytes) {
-  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-}
-
-bool IsZero(std::string_view bytes) {
-  return bytes[0] == 0 &&
-         std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
-}
 
 }  // namespace
 
@@ -46,7 +38,7 @@ absl::StatusOr<std::unique_ptr<CapturedMemory>> CapturedMemory::Create(
     free_from = range.address + range.bytes;
     memory->live_[range.address] = range;
     memory->offsets_[range.address] = memory->image_bytes_;
-    memory->image_bytes_ += PageUp(range.bytes);
+    memory->image_bytes_ += RoundUp(range.bytes, kPageBytes);
   }
   const uint64_t image_bytes = memory->image_bytes_;
   const auto map = [reserve](uint64_t bytes) {

@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "replay/base/bytes.h"
 #include "replay/base/file_util.h"
 
 namespace reprise {
@@ -31,10 +32,6 @@ constexpr std::chrono::milliseconds kPauseWhenFull(200);
 // host for themselves.
 constexpr uint64_t kStepBytes = 128 << 20;
 constexpr uint64_t kThreads = 4;
-
-uint64_t RoundUp(uint64_t bytes, uint64_t to) {
-  return (bytes + to - 1) / to * to;
-}
 
 void PopulateTogether(char* begin, uint64_t bytes) {
   const uint64_t piece =

@@ -258,6 +258,20 @@ class CaptureTest : public ::testing::Test {
     munmap(mapping, window_bytes);
   }
 
+  // A process that launches a kernel of this module, records it and ends.
+  void CaptureOne(const std::string& kernel, const std::string& image,
+                  std::vector<CapturedLaunch>* captures) {
+    Hello();
+    AddKernel(kernel);
+    AddModule(image);
+    std::string names;
+    ASSERT_EQ(Begin(&names).verdict, wire::kRecord);
+    Record();
+    HangUp();
+    *captures = captures_.Take();
+    ASSERT_EQ(captures->size(), 1u);
+  }
+
   absl::Status Finish(const CapturedLaunch& captured,
                       absl::Duration launch_timeout = absl::Minutes(1)) {
     const std::unique_ptr<Device> device = *CreateCpuDevice({});
@@ -329,15 +343,8 @@ TEST_F(CaptureTest, BecomesAUnitOfWhatTheKernelTouches) {
 }
 
 TEST_F(CaptureTest, WaitsForADeviceThatIsStillTakingMemoryBack) {
-  Hello();
-  AddKernel(kScale);
-  AddModule(program_->image());
-  std::string names;
-  ASSERT_EQ(Begin(&names).verdict, wire::kRecord);
-  Record();
-  HangUp();
-  const std::vector<CapturedLaunch> captures = captures_.Take();
-  ASSERT_EQ(captures.size(), 1u);
+  std::vector<CapturedLaunch> captures;
+  ASSERT_NO_FATAL_FAILURE(CaptureOne(kScale, program_->image(), &captures));
   const auto finish = [&](LateDevice* device, absl::Duration patience) {
     RecordingFinisher finisher({1 << 20, absl::Minutes(1), {"./app"}, patience},
                                device, store_.get(), ledger_.get());
@@ -406,15 +413,8 @@ TEST_F(CaptureTest, ASourceThatClangRefusesIsKeptWithoutIr) {
   options.compile_commands = database;
   const auto catalog = *ProgramCatalog::Create(options, pool_.get());
   options_.catalog = catalog.get();
-  Hello();
-  AddKernel(kScale);
-  AddModule("code that nvcc made");
-  std::string names;
-  ASSERT_EQ(Begin(&names).verdict, wire::kRecord);
-  Record();
-  HangUp();
-  const std::vector<CapturedLaunch> captures = captures_.Take();
-  ASSERT_EQ(captures.size(), 1u);
+  std::vector<CapturedLaunch> captures;
+  ASSERT_NO_FATAL_FAILURE(CaptureOne(kScale, "code that nvcc made", &captures));
   EXPECT_EQ(captures[0].program, nullptr);
   EXPECT_THAT(captures[0].no_source, HasSubstr("managed.cu"));
   ASSERT_EQ(captures[0].sources.size(), 1u);
@@ -506,15 +506,8 @@ TEST_F(CaptureTest, MemoryThatCudaWasNotGivenIsNamed) {
 
 // It ended in the application, where something else ended it.
 TEST_F(CaptureTest, AKernelThatDoesNotEndAtReplayMayWait) {
-  Hello();
-  AddKernel(kEndless);
-  AddModule(program_->image());
-  std::string names;
-  ASSERT_EQ(Begin(&names).verdict, wire::kRecord);
-  Record();
-  HangUp();
-  const std::vector<CapturedLaunch> captures = captures_.Take();
-  ASSERT_EQ(captures.size(), 1u);
+  std::vector<CapturedLaunch> captures;
+  ASSERT_NO_FATAL_FAILURE(CaptureOne(kEndless, program_->image(), &captures));
   const absl::Status finished = Finish(captures[0], absl::Seconds(1));
   EXPECT_EQ(finished.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(finished.message()),
