@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "absl/cleanup/cleanup.h"
@@ -12,12 +13,16 @@
 #include "replay/base/file_util.h"
 #include "replay/base/status_macros.h"
 #include "replay/compiler/kernel_symbols.h"
+#include "replay/engine/paired_statistics.h"
 #include "services/cli/context.h"
 #include "services/cli/session_options.h"
 #include "services/coordinator/result_files.h"
 
 namespace reprise {
 namespace {
+
+// Pairs of runs more in which the launches of a GPU are timed.
+constexpr int kKernelPairs = 3;
 
 struct ApplyOptions {
   std::string result;
@@ -99,32 +104,67 @@ double KernelMilliseconds(const RecordResult& result,
   return total;
 }
 
-// On a GPU launches are not timed while programs are. One run more of each.
-absl::Status TimeKernels(const ApplyOptions& options, const v1::Result& result,
-                         RecordOptions session, std::vector<double>* without,
-                         std::vector<double>* with) {
-  session.profile = true;
-  ASSIGN_OR_RETURN(const RecordResult tuned,
-                   RunRecorded(session, options.command));
-  session.substitutions.clear();
-  ASSIGN_OR_RETURN(const RecordResult own,
-                   RunRecorded(session, options.command));
-  *with = {KernelMilliseconds(tuned, result.kernel_symbol())};
-  *without = {KernelMilliseconds(own, result.kernel_symbol())};
-  return absl::OkStatus();
-}
-
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values.empty() ? 0 : values[values.size() / 2];
 }
 
-// Pairs of runs without and with the tuned kernel, in turns.
-absl::Status Compare(const ApplyOptions& options, const v1::Result& result,
-                     const RecordOptions& session, CliContext* context) {
-  std::vector<double> without, with, kernel_without, kernel_with;
+// Something measured without and with the tuned kernel, in turns.
+struct Comparison {
+  std::vector<double> without, with;
+
+  RatioEstimate Ratio() const { return EstimateRatio(without, with); }
+  bool HasInterval() const { return std::isfinite(Ratio().high); }
+  std::string Text() const {
+    const RatioEstimate ratio = Ratio();
+    std::string text = absl::StrFormat("%.3fx", ratio.ratio);
+    if (HasInterval()) {
+      absl::StrAppendFormat(&text, ", 95%% interval %.3f to %.3f", ratio.low,
+                            ratio.high);
+    }
+    return absl::StrCat(text, ", ", ratio.pairs,
+                        ratio.pairs == 1 ? " pair" : " interleaved pairs");
+  }
+  void AddTo(const std::string& name, nlohmann::ordered_json* json) const {
+    const RatioEstimate ratio = Ratio();
+    (*json)[name + "_ratio"] = ratio.ratio;
+    if (HasInterval())
+      (*json)[name + "_ratio_ci95"] = {ratio.low, ratio.high};
+  }
+};
+
+// What pairs of runs without and with the tuned kernel showed.
+struct ComparedRuns {
+  Comparison seconds;    // of the program
+  Comparison kernel_ms;  // of all launches of the kernel
   SubstitutionCount launches;
-  bool same_output = true, same_exit = true;
+  bool same_output = true;
+  bool same_exit = true;
+};
+
+// On a GPU launches are not timed while programs are; these pairs of runs time
+// the launches.
+absl::Status TimeKernels(const ApplyOptions& options, const v1::Result& result,
+                         RecordOptions session, ComparedRuns* compared) {
+  session.profile = true;
+  compared->kernel_ms = Comparison();
+  for (int pair = 0; pair < std::min(options.pairs, kKernelPairs); ++pair) {
+    for (int turn = 0; turn < 2; ++turn) {
+      const bool with = (turn + pair) % 2 == 1;
+      RecordOptions run = session;
+      if (!with) run.substitutions.clear();
+      ASSIGN_OR_RETURN(const TimedRun timed, RunCaptured(run, options.command));
+      (with ? compared->kernel_ms.with : compared->kernel_ms.without)
+          .push_back(KernelMilliseconds(timed.result, result.kernel_symbol()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ComparedRuns> CompareRuns(const ApplyOptions& options,
+                                         const v1::Result& result,
+                                         const RecordOptions& session) {
+  ComparedRuns compared;
   for (int pair = 0; pair < options.pairs; ++pair) {
     TimedRun runs[2];
     for (int turn = 0; turn < 2; ++turn) {
@@ -133,47 +173,76 @@ absl::Status Compare(const ApplyOptions& options, const v1::Result& result,
       if (which == 0) run.substitutions.clear();
       ASSIGN_OR_RETURN(runs[which], RunCaptured(run, options.command));
     }
-    without.push_back(runs[0].seconds);
-    with.push_back(runs[1].seconds);
-    kernel_without.push_back(
+    compared.seconds.without.push_back(runs[0].seconds);
+    compared.seconds.with.push_back(runs[1].seconds);
+    compared.kernel_ms.without.push_back(
         KernelMilliseconds(runs[0].result, result.kernel_symbol()));
-    kernel_with.push_back(
+    compared.kernel_ms.with.push_back(
         KernelMilliseconds(runs[1].result, result.kernel_symbol()));
-    launches = Launches(runs[1].result);
-    same_output = same_output && runs[0].output == runs[1].output;
-    same_exit = same_exit && runs[0].result.application_exit_code ==
-                                 runs[1].result.application_exit_code;
+    compared.launches = Launches(runs[1].result);
+    compared.same_output &= runs[0].output == runs[1].output;
+    compared.same_exit &= runs[0].result.application_exit_code ==
+                          runs[1].result.application_exit_code;
   }
-  if (session.open_gpu) {
-    RETURN_IF_ERROR(
-        TimeKernels(options, result, session, &kernel_without, &kernel_with));
+  if (session.open_gpu)
+    RETURN_IF_ERROR(TimeKernels(options, result, session, &compared));
+  return compared;
+}
+
+nlohmann::ordered_json ComparisonJson(const v1::Result& result,
+                                      const ComparedRuns& compared) {
+  const v1::Speedup& replayed = result.outcome().speedup();
+  nlohmann::ordered_json json = {
+      {"schema", "reprise.apply/2"},
+      {"kernel", result.kernel_symbol()},
+      {"launches_applied", compared.launches.applied},
+      {"launches_declined", compared.launches.declined},
+      {"declined", compared.launches.reasons},
+      {"seconds_without", compared.seconds.without},
+      {"seconds_with", compared.seconds.with},
+      {"kernel_ms_without", compared.kernel_ms.without},
+      {"kernel_ms_with", compared.kernel_ms.with},
+      {"replay_ratio", replayed.ratio()},
+      {"replay_ratio_ci95", {replayed.ci95_low(), replayed.ci95_high()}},
+      {"same_output", compared.same_output},
+      {"same_exit_code", compared.same_exit}};
+  compared.seconds.AddTo("program", &json);
+  if (Median(compared.kernel_ms.with) > 0)
+    compared.kernel_ms.AddTo("kernel", &json);
+  return json;
+}
+
+void PrintComparison(const v1::Result& result, const ComparedRuns& compared) {
+  const v1::Speedup& replayed = result.outcome().speedup();
+  std::printf("program    %.3f s without, %.3f s with the tuned kernel: %s\n",
+              Median(compared.seconds.without), Median(compared.seconds.with),
+              compared.seconds.Text().c_str());
+  if (Median(compared.kernel_ms.with) > 0) {
+    std::printf(
+        "kernel     %.4g ms without, %.4g ms with, all launches: %s\n",
+        Median(compared.kernel_ms.without), Median(compared.kernel_ms.with),
+        compared.kernel_ms.Text().c_str());
   }
-  if (!same_exit || launches.applied == 0) context->exit_code = kExitFailed;
-  if (context->json) {
-    PrintJson({{"schema", "reprise.apply/1"},
-               {"kernel", result.kernel_symbol()},
-               {"launches_applied", launches.applied},
-               {"launches_declined", launches.declined},
-               {"declined", launches.reasons},
-               {"seconds_without", Median(without)},
-               {"seconds_with", Median(with)},
-               {"kernel_ms_without", Median(kernel_without)},
-               {"kernel_ms_with", Median(kernel_with)},
-               {"same_output", same_output},
-               {"same_exit_code", same_exit}});
-    return absl::OkStatus();
-  }
-  std::printf(
-      "program    %.3f s without, %.3f s with the tuned kernel (medians of %d "
-      "interleaved runs each)\n",
-      Median(without), Median(with), options.pairs);
-  std::printf(
-      "kernel     %.4g ms without, %.4g ms with, all launches together\n",
-      Median(kernel_without), Median(kernel_with));
-  std::printf("launches   %s\n", LaunchesText(result, launches).c_str());
+  std::printf("replayed   %.3fx, 95%% interval %.3f to %.3f\n",
+              replayed.ratio(), replayed.ci95_low(), replayed.ci95_high());
+  std::printf("launches   %s\n",
+              LaunchesText(result, compared.launches).c_str());
   std::printf("output     %s, exit code %s\n",
-              same_output ? "the same" : "DIFFERS",
-              same_exit ? "the same" : "DIFFERS");
+              compared.same_output ? "the same" : "DIFFERS",
+              compared.same_exit ? "the same" : "DIFFERS");
+}
+
+absl::Status Compare(const ApplyOptions& options, const v1::Result& result,
+                     const RecordOptions& session, CliContext* context) {
+  ASSIGN_OR_RETURN(const ComparedRuns compared,
+                   CompareRuns(options, result, session));
+  if (!compared.same_exit || compared.launches.applied == 0)
+    context->exit_code = kExitFailed;
+  if (context->json) {
+    PrintJson(ComparisonJson(result, compared));
+  } else {
+    PrintComparison(result, compared);
+  }
   return absl::OkStatus();
 }
 

@@ -116,6 +116,7 @@ absl::StatusOr<OptimizeResults> RunOptimizeJob(const OptimizeJob& job,
       budget / static_cast<int64_t>(std::max<size_t>(job.units.size(), 1));
   options.max_trials = job.trials;
   options.seed = job.seed;
+  options.edit_source = !job.keep_source;
   options.cuda_home = context->settings.Get("cuda_home");
   if (job.frontend == "both") {
     options.frontends = {"clang", "nvrtc"};
@@ -216,6 +217,9 @@ void AddOptimizeVerb(CLI::App* app, CliContext* context) {
                    "cannot be tuned), or both; both on a GPU, clang on the cpu "
                    "device where it is not given")
       ->check(CLI::IsMember({"clang", "nvrtc", "both"}));
+  verb->add_flag("--keep-source", job->keep_source,
+                 "do not edit the kernel: try other pipelines, code generation "
+                 "and launches only");
   verb->add_option("--output", job->output, "directory for results")
       ->capture_default_str();
   AddCommonOptions(verb, context, /*reports=*/true);

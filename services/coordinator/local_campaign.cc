@@ -251,7 +251,7 @@ absl::Status LocalCampaign::Prepare() {
   }
   ASSIGN_OR_RETURN(space_, bayesopt::BuildTrialSpace(space));
   mapper_ = std::make_unique<bayesopt::ParameterMapper>(recorded);
-  if (!Stopped()) RETURN_IF_ERROR(PrepareEmitter());
+  if (options_.edit_source && !Stopped()) RETURN_IF_ERROR(PrepareEmitter());
   auto recorded_source = std::make_unique<Source>();
   ASSIGN_OR_RETURN(recorded_source->tuner, NewTuner(0));
   recorded_source->best_log_ratio = 0;

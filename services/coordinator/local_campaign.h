@@ -44,6 +44,7 @@ struct CampaignOptions {
   // Compilers to choose from, "clang" and "nvrtc"; empty: both on a GPU, Clang
   // on the cpu device. Those that cannot remix the unit are left out.
   std::vector<std::string> frontends;
+  bool edit_source = true;  // else the recorded source is tuned as it is
   // Told to stop early (Ctrl-C): what was found so far is measured again, in a
   // few seconds, and returned.
   const std::atomic<bool>* stop = nullptr;

@@ -2,12 +2,12 @@
 """Records the applications of tests/apps on this machine's GPU and replays every unit there.
 
   record_on_gpu.py --reprise FILE [--work DIR] [--json FILE] [--log FILE] [--jobs N] [--cudart static|shared]
-                   [--built DIR] [--table FILE] [--frontend clang|nvrtc] [NAME...]
+                   [--built DIR] [--table FILE] [--frontend clang|nvrtc|both] [NAME...]
 
 Each application is built by nvcc through `reprise cc` (or taken from DIR with --built, with its build registry in
 DIR/home), run natively, and run under the recorder: output and exit code must be the same. Every unit is then replayed
-from the application's own machine code and from its unmodified IR (or source, with --frontend nvrtc), and both must give the recorded epilogue. --json keeps
-the shares in a file like docs/benchmarks/h200-record.json. Exits 0 when every application records and every unit replays.
+from the application's own machine code and from its unmodified IR (or source, with --frontend nvrtc, or both), and all must
+give the recorded epilogue. --json keeps the shares in a file like docs/benchmarks/h200-record.json. Exits 0 when every application records and every unit replays.
 Needs a CUDA toolkit and a GPU.
 """
 
@@ -97,12 +97,17 @@ class Recording:
         problem = "" if same else f"exit {recorded[0]}, native {native[0]}: {recorded[2].strip()[-160:]}"
         return units, problem, recorded[2]
 
-    def replay(self, app, unit):
-        rebuilt = ["--pipeline", "default<O3>"]
-        if app["expected"] == "source" or self.options.frontend == "nvrtc":
-            rebuilt = ["--frontend", "nvrtc"]
+    def rebuilds(self, app):
+        """What the unit's kernel is rebuilt by, as options of replay."""
+        by_clang, by_nvrtc = ["--pipeline", "default<O3>"], ["--frontend", "nvrtc"]
         if app["expected"] == "machine-code":
-            rebuilt = []
+            return [[]]
+        if app["expected"] == "source":
+            return [by_nvrtc]
+        return {"clang": [by_clang], "nvrtc": [by_nvrtc], "both": [by_clang, by_nvrtc]}[self.options.frontend]
+
+    def replay(self, app, unit, rebuilt):
+        second = self.options.frontend == "both" and app["expected"] != "source" and "nvrtc" in rebuilt
         code, out, err, _ = run([self.options.reprise, "replay", unit, "--device", "cuda:0", "--store",
                                  str(self.work / "units" / app["name"]), "--iterations", "4", "--json"] + rebuilt,
                                 self.environment)
@@ -110,14 +115,14 @@ class Recording:
         try:
             report = json.loads(out)
         except ValueError:
-            return {"own": "failed", "ir": "failed", "problem": err.strip()[-200:]}
+            return {"second": second, "own": "failed", "ir": "failed", "problem": err.strip()[-200:]}
         own = "exact" if report["matches_epilogue"] else report["verdict"]
         ir = report.get("outcome", "OK" if not rebuilt else "none")
-        return {"own": own, "ir": ir, "problem": report.get("diagnostics", "")[-200:] if ir != "OK" else ""}
+        return {"second": second, "own": own, "ir": ir, "problem": report.get("diagnostics", "")[-200:] if ir != "OK" else ""}
 
     def run_one(self, app):
         units, problem, messages = self.record(app)
-        replays = [self.replay(app, unit) for unit in units]
+        replays = [self.replay(app, unit, rebuilt) for unit in units for rebuilt in self.rebuilds(app)]
         kind, _, word = app["expected"].partition(":")
         # A program that finds the machine without what the kernel needs leaves it out.
         absent = kind == "refuse" and not problem and "no kernel matches" in messages
@@ -158,14 +163,17 @@ class Recording:
     def summarize(self, results):
         results = [r for r in results if not r["absent"]]
         recorded = [r for r in results if (r["units"] or r["refused"]) and not r["problem"]]
-        replays = [replay for r in results for replay in r["replays"]]
+        replays = [replay for r in results for replay in r["replays"] if not replay["second"]]
         own = [replay for replay in replays if replay["own"] in ("exact", "within tolerance")]
         exact = [replay for replay in replays if replay["own"] == "exact"]
         ir = [replay for replay in replays if replay["ir"] == "OK"]
+        second = [replay for r in results for replay in r["replays"] if replay["second"]]
         print(f"{len(recorded)} of {len(results)} applications recorded; {len(replays)} units: {len(own)} replay from "
-              f"their own code ({len(exact)} bit for bit), {len(ir)} from their IR", flush=True)
+              f"their own code ({len(exact)} bit for bit), {len(ir)} rebuilt", flush=True)
+        if second:
+            print(f"rebuilt by NVRTC too: {sum(replay['ir'] == 'OK' for replay in second)} of {len(second)}", flush=True)
         if self.options.json:
-            self.write_json(results, recorded, replays, own, ir)
+            self.write_json(results, recorded, replays, own, ir, second)
         return 0 if len(recorded) == len(results) and len(own) == len(ir) == len(replays) else 1
 
     def compiler(self):
@@ -179,9 +187,11 @@ class Recording:
             words.append(f"--table tests/apps/{pathlib.Path(self.options.table).name}")
         if self.options.metric != "cuda":
             words.append(f"--metric {self.options.metric}")
+        if self.options.frontend != "clang":
+            words.append(f"--frontend {self.options.frontend}")
         return " ".join(words + ["--json docs/benchmarks/h200-record.json"])
 
-    def write_json(self, results, recorded, replays, own, ir):
+    def write_json(self, results, recorded, replays, own, ir, second):
         _, gpu, _, _ = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
         shared = {"environment": f"{gpu.strip()} (GPU, driver); {self.compiler()}",
                   "command": self.command(),
@@ -193,6 +203,9 @@ class Recording:
             {"metric": f"{self.options.metric}.units_exact_share", "value": round(len(both) / max(1, len(replays)), 4), "unit": "share",
              "target": "1.0"},
             {"metric": f"{self.options.metric}.units_replayed", "value": len(replays), "unit": "units", "target": ""}]
+        if second:
+            measured.append({"metric": f"{self.options.metric}.nvrtc_units_share", "unit": "share", "target": "",
+                             "value": round(sum(replay["ir"] == "OK" for replay in second) / len(second), 4)})
         path = pathlib.Path(self.options.json)
         entries = {entry["metric"]: entry for entry in json.loads(path.read_text())} if path.exists() else {}
         for entry in measured:
@@ -211,7 +224,7 @@ def main():
     parser.add_argument("--at-once", type=int, default=4, help="applications recorded at a time")
     parser.add_argument("--cudart", choices=["static", "shared"], default="static", help="CUDA runtime of the programs")
     parser.add_argument("--built", help="programs that were built elsewhere, with their registry in home/")
-    parser.add_argument("--frontend", choices=["clang", "nvrtc"], default="clang", help="what rebuilds units (default %(default)s)")
+    parser.add_argument("--frontend", choices=["clang", "nvrtc", "both"], default="clang", help="what rebuilds units (default %(default)s)")
     parser.add_argument("names", nargs="*", metavar="NAME", help="applications (default: all)")
     parser.add_argument("--table", default=str(APPS / "apps.tsv"), help="which applications (default %(default)s)")
     parser.add_argument("--metric", default="cuda", help="beginning of the metrics' names")
