@@ -3,16 +3,15 @@
 // and linked into instrumented modules (note_accesses.h); its test compiles it
 // for the host.
 //
-// Any number of threads call these at once, converged or not. A byte's `read`
-// mark is set after its `written` mark was looked at, so that a set `read` mark
-// means: nothing more to do. Looking costs less than storing again.
+// Any number of threads call these at once, converged or not. A mark is looked
+// at before it is set: that costs less than setting it again.
 #include "replay/device/cuda/access_notes.h"
 
 #ifdef __CUDA__
 #define REPRISE_DEVICE __attribute__((device))
 #define REPRISE_GLOBAL __attribute__((address_space(1)))
 #else
-// Marks are stored by many at once, always the same ones.
+// Marks are looked at while others set them.
 #define REPRISE_DEVICE __attribute__((no_sanitize("thread")))
 #define REPRISE_GLOBAL
 #endif
@@ -31,43 +30,11 @@ __attribute__((noinline)) REPRISE_DEVICE bool __reprise_note_is_parameter(
 namespace reprise::cuda {
 namespace {
 
-using Pair = uint64_t __attribute__((ext_vector_type(2)));
-
-// Memory at an address. Volatile: not from a cache that other threads' stores
-// leave stale, and in this order.
+// Memory at an address.
 template <typename T>
 REPRISE_DEVICE const REPRISE_GLOBAL T& At(uint64_t address) {
   return *reinterpret_cast<const REPRISE_GLOBAL T*>(address);
 }
-template <typename T>
-REPRISE_DEVICE volatile REPRISE_GLOBAL T& VolatileAt(uint64_t address) {
-  return *reinterpret_cast<volatile REPRISE_GLOBAL T*>(address);
-}
-
-// Marks of sizeof(Word) bytes: each 0 or 1.
-template <typename Word>
-struct Marks {
-  static constexpr Word kAll = static_cast<Word>(0x0101010101010101ull);
-  REPRISE_DEVICE static bool Full(Word marks) { return marks == kAll; }
-  REPRISE_DEVICE static bool Empty(Word marks) { return marks == 0; }
-  REPRISE_DEVICE static bool Has(Word marks, int byte) {
-    return (marks >> (8 * byte) & 1) != 0;
-  }
-};
-template <>
-struct Marks<Pair> {
-  using Half = Marks<uint64_t>;
-  static constexpr Pair kAll = {Half::kAll, Half::kAll};
-  REPRISE_DEVICE static bool Full(Pair marks) {
-    return (marks.x & marks.y) == Half::kAll;
-  }
-  REPRISE_DEVICE static bool Empty(Pair marks) {
-    return (marks.x | marks.y) == 0;
-  }
-  REPRISE_DEVICE static bool Has(Pair marks, int byte) {
-    return Half::Has(byte < 8 ? marks.x : marks.y, byte % 8);
-  }
-};
 
 REPRISE_DEVICE void Add(uint64_t* total, uint64_t value) {
   __scoped_atomic_fetch_add(total, value, __ATOMIC_RELAXED,
@@ -168,68 +135,33 @@ REPRISE_DEVICE void NoteTypes(const REPRISE_GLOBAL NotedRange& range,
   }
 }
 
-// Word by word; all three marks are aligned to Word.
-template <typename Word>
-REPRISE_DEVICE void MarkRead(const REPRISE_GLOBAL NotedRange& range,
-                             uint64_t offset) {
-  using M = Marks<Word>;
-  if (M::Full(At<Word>(range.read + offset))) return;
-  const Word written = VolatileAt<Word>(range.written + offset);
-  const uint64_t before = range.read_before_write + offset;
-  if (M::Empty(written)) {
-    VolatileAt<Word>(before) = M::kAll;
-  } else if (!M::Full(written)) {
-    for (int i = 0; i < static_cast<int>(sizeof(Word)); ++i) {
-      if (!M::Has(written, i)) VolatileAt<uint8_t>(before + i) = 1;
-    }
-  }
-  VolatileAt<Word>(range.read + offset) = M::kAll;
-}
-template <typename Word>
-REPRISE_DEVICE void MarkWritten(const REPRISE_GLOBAL NotedRange& range,
-                                uint64_t offset) {
-  const uint64_t place = range.written + offset;
-  if (!Marks<Word>::Full(At<Word>(place)))
-    VolatileAt<Word>(place) = Marks<Word>::kAll;
-}
-
 enum class Access { kRead, kWrite };
 
-template <Access access, typename Word>
+// Marks bytes that share a word of the plane; `mask` has their bits.
+template <Access access>
 REPRISE_DEVICE void Mark(const REPRISE_GLOBAL NotedRange& range,
-                         uint64_t offset) {
-  if (access == Access::kRead)
-    MarkRead<Word>(range, offset);
-  else
-    MarkWritten<Word>(range, offset);
-}
-
-template <Access access, typename Word>
-REPRISE_DEVICE bool IsAligned(const REPRISE_GLOBAL NotedRange& range,
-                              uint64_t offset) {
-  const uint64_t planes = access == Access::kRead
-                              ? (range.read + offset) |
-                                    (range.written + offset) |
-                                    (range.read_before_write + offset)
-                              : range.written + offset;
-  return planes % sizeof(Word) == 0;
+                         uint64_t address, uint32_t mask) {
+  const uint64_t plane = access == Access::kRead ? range.read : range.written;
+  const uint64_t word = address / kPlaneWordBits - range.begin / kPlaneWordBits;
+  const uint64_t place = plane + sizeof(uint32_t) * word;
+  if ((At<uint32_t>(place) & mask) == mask) return;
+  __scoped_atomic_fetch_or(reinterpret_cast<uint32_t*>(place), mask,
+                           __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);
 }
 
 // Any piece within a range.
 template <Access access>
 REPRISE_DEVICE void MarkPiece(const REPRISE_GLOBAL NotedRange& range,
-                              uint64_t offset, uint64_t bytes, uint32_t type) {
-  NoteTypes(range, offset, bytes, type);
-  const uint64_t end = offset + bytes;
-  while (offset < end) {
-    if (end - offset >= sizeof(uint64_t) &&
-        IsAligned<access, uint64_t>(range, offset)) {
-      Mark<access, uint64_t>(range, offset);
-      offset += sizeof(uint64_t);
-    } else {
-      Mark<access, uint8_t>(range, offset);
-      ++offset;
-    }
+                              uint64_t address, uint64_t bytes, uint32_t type) {
+  NoteTypes(range, address - range.begin, bytes, type);
+  const uint64_t end = address + bytes;
+  while (address < end) {
+    const uint64_t first = address % kPlaneWordBits;
+    uint64_t count = kPlaneWordBits - first;
+    if (count > end - address) count = end - address;
+    const uint32_t ones = ~uint32_t{0} >> (kPlaneWordBits - count);
+    Mark<access>(range, address, ones << first);
+    address += count;
   }
 }
 
@@ -249,7 +181,7 @@ REPRISE_DEVICE uint64_t NoteBytes(uint64_t address, uint64_t bytes,
       const REPRISE_GLOBAL NotedRange& range = RangeAt(next - 1);
       const uint64_t rest = range.end - address;
       if (rest < piece) piece = rest;
-      MarkPiece<access>(range, address - range.begin, piece, type);
+      MarkPiece<access>(range, address, piece, type);
       inside += piece;
     } else {
       if (outside == 0) outside = address;
@@ -265,7 +197,7 @@ REPRISE_DEVICE uint64_t NoteBytes(uint64_t address, uint64_t bytes,
   return inside;
 }
 // An access of one word: most lie in a range, at their alignment.
-template <Access access, typename Word>
+template <Access access, uint32_t bytes>
 REPRISE_DEVICE uint32_t NoteWord(uint64_t address, uint32_t type) {
   const uint32_t next = RangesUpTo(address);
   if (next != 0) {
@@ -273,36 +205,37 @@ REPRISE_DEVICE uint32_t NoteWord(uint64_t address, uint32_t type) {
     const uint64_t offset = address - range.begin;
     const uint64_t size = range.end - range.begin;
     // At the alignment of a word it lies in one page, if `begin` is aligned.
-    if (offset < size && size - offset >= sizeof(Word) &&
-        offset % sizeof(Word) == 0 && IsAligned<access, Word>(range, offset)) {
+    if (offset < size && size - offset >= bytes && offset % bytes == 0 &&
+        address % bytes == 0) {
       NoteTypes(range, offset, 1, type);
-      Mark<access, Word>(range, offset);
-      return sizeof(Word);
+      Mark<access>(range, address,
+                   ((1u << bytes) - 1) << address % kPlaneWordBits);
+      return bytes;
     }
   }
-  return static_cast<uint32_t>(NoteBytes<access>(address, sizeof(Word), type));
+  return static_cast<uint32_t>(NoteBytes<access>(address, bytes, type));
 }
 
 }  // namespace
 }  // namespace reprise::cuda
 
 // `type` is a v1::ElementType. All return the bytes that are in ranges.
-#define REPRISE_NOTE_WORD(bytes, Word)                             \
+#define REPRISE_NOTE_WORD(bytes)                                   \
   extern "C" REPRISE_DEVICE uint32_t __reprise_note_read_##bytes(  \
       uint64_t address, uint32_t type) {                           \
     using namespace reprise::cuda;                                 \
-    return NoteWord<Access::kRead, Word>(address, type);           \
+    return NoteWord<Access::kRead, bytes>(address, type);          \
   }                                                                \
   extern "C" REPRISE_DEVICE uint32_t __reprise_note_write_##bytes( \
       uint64_t address, uint32_t type) {                           \
     using namespace reprise::cuda;                                 \
-    return NoteWord<Access::kWrite, Word>(address, type);          \
+    return NoteWord<Access::kWrite, bytes>(address, type);         \
   }
-REPRISE_NOTE_WORD(1, uint8_t)
-REPRISE_NOTE_WORD(2, uint16_t)
-REPRISE_NOTE_WORD(4, uint32_t)
-REPRISE_NOTE_WORD(8, uint64_t)
-REPRISE_NOTE_WORD(16, Pair)
+REPRISE_NOTE_WORD(1)
+REPRISE_NOTE_WORD(2)
+REPRISE_NOTE_WORD(4)
+REPRISE_NOTE_WORD(8)
+REPRISE_NOTE_WORD(16)
 
 extern "C" {
 

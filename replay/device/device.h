@@ -122,6 +122,9 @@ struct LoadOptions {
   // The prologue is not the recorded one (perturbed inputs), so the kernel may
   // write elsewhere than it was seen to.
   bool inputs_differ = false;
+  // One launch is all: it need not be restored after or verified, so a device
+  // may do without the copies for that. Restore and Verify may fail then.
+  bool run_once = false;
 };
 
 class Device {

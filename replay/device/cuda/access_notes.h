@@ -3,11 +3,10 @@
 //
 // An instrumented cubin (COMPILE_TARGET_CUBIN_INSTRUMENTED) defines one device
 // variable, kAccessNotesSymbol, of type AccessNotes. Before the launch the
-// executor fills it and the ranges it points to; every plane has one byte per
+// executor fills it and the ranges it points to; every plane has one bit per
 // byte of its range and is zero. The code looks an address up in the ranges and
-// stores 1 into the planes; stores of 1 from several threads need no order.
-// "Read before write" of a byte means that some read found its `written` byte
-// still 0. Accesses to shared, local and parameter memory are not noted.
+// sets bits of the planes. Accesses to shared, local and parameter memory are
+// not noted.
 //
 // Plain C++ for host and device.
 #ifndef REPRISE_REPLAY_DEVICE_CUDA_ACCESS_NOTES_H_
@@ -22,17 +21,25 @@ inline constexpr char kAccessNotesSymbol[] = "__reprise_access_notes";
 inline constexpr uint64_t kTypePageBytes = 4096;
 inline constexpr uint8_t kMixedTypes = 0xff;
 
+// A plane's words; bit 0 of a plane's first word is the byte at the range's
+// begin rounded down to so many, so that no aligned access is in two words.
+inline constexpr uint64_t kPlaneWordBits = 32;
+
 // All pointers are device addresses.
 struct NotedRange {
   uint64_t begin = 0;
   uint64_t end = 0;
-  uint64_t read = 0;  // planes: uint8_t[end - begin]
+  uint64_t read = 0;  // planes: uint32_t[PlaneWords]
   uint64_t written = 0;
-  uint64_t read_before_write = 0;
   // uint8_t per page, counted from `begin`: 0 nothing seen, else the v1
   // ElementType of the accesses + 1, or kMixedTypes.
   uint64_t types = 0;
 };
+
+inline uint64_t PlaneWords(const NotedRange& range) {
+  return range.end / kPlaneWordBits - range.begin / kPlaneWordBits +
+         (range.end % kPlaneWordBits != 0 ? 1 : 0);
+}
 
 struct AccessNotes {
   uint64_t range_count = 0;

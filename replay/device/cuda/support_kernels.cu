@@ -100,9 +100,4 @@ extern "C" __global__ void reprise_store_words(const Word* words,
   StoreWordsBody(words, count, Here());
 }
 
-extern "C" __global__ void reprise_plane_bits(const uint8_t* plane,
-                                              uint64_t bytes, uint32_t* bits) {
-  PlaneBitsBody(plane, bytes, bits, Here());
-}
-
 }  // namespace reprise::cuda

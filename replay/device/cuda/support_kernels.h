@@ -21,10 +21,6 @@ inline constexpr char kPoisonKernel[] = "reprise_poison";
 inline constexpr char kCompareKernel[] = "reprise_compare";
 // (const Word* words, uint64_t count)
 inline constexpr char kStoreWordsKernel[] = "reprise_store_words";
-// (const uint8_t* plane, uint64_t bytes, uint32_t* bits): bit i is byte i != 0;
-// bytes past the end count as 0.
-inline constexpr char kPlaneBitsKernel[] = "reprise_plane_bits";
-
 // (uint64_t nanoseconds): one thread that waits.
 inline constexpr char kDelayKernel[] = "reprise_delay";
 

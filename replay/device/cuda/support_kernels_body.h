@@ -368,17 +368,6 @@ REPRISE_BODY inline void StoreWordsBody(const Word* words, uint64_t count,
     *reinterpret_cast<uint64_t*>(words[i].at) = words[i].value;
 }
 
-REPRISE_BODY inline void PlaneBitsBody(const uint8_t* plane, uint64_t bytes,
-                                       uint32_t* bits, const Place& place) {
-  for (uint64_t word = place.thread; 32 * word < bytes; word += place.threads) {
-    const uint64_t left = Smaller(bytes - 32 * word, 32);
-    uint32_t value = 0;
-    for (uint64_t i = 0; i < left; ++i)
-      value |= uint32_t{plane[32 * word + i] != 0} << i;
-    bits[word] = value;
-  }
-}
-
 }  // namespace reprise::cuda
 
 #endif  // REPRISE_REPLAY_DEVICE_CUDA_SUPPORT_KERNELS_BODY_H_

@@ -48,6 +48,7 @@ bool Continues(const v1::CudaPiece& last, const v1::CudaPiece& next) {
 absl::StatusOr<std::unique_ptr<UnitImage>> UnitImage::Create(
     const UnitReader& unit, const LoadOptions& options) {
   auto image = std::unique_ptr<UnitImage>(new UnitImage(unit));
+  image->request_.set_run_once(options.run_once);
   RETURN_IF_ERROR(image->ReadRanges(options));
   RETURN_IF_ERROR(image->CutIntoCells());
   return image;
@@ -105,7 +106,7 @@ absl::Status UnitImage::CutIntoCells() {
       AddPiece(piece);
     }
   }
-  if (has_adopted_) return absl::OkStatus();
+  if (has_adopted_ || request_.run_once()) return absl::OkStatus();
   for (uint32_t i = 0; i < ranges; ++i) RETURN_IF_ERROR(AddEpilogue(i));
   return absl::OkStatus();
 }

@@ -60,7 +60,7 @@ std::string BadEnd(const CapturedLaunch& captured, const LaunchReport& report) {
       report.diagnostics, captured.host_pointer);
 }
 
-// Everything live as it is, all of it to be restored and compared.
+// Everything live, as it is.
 std::vector<ImageRange> WholeImage(const CapturedMemory& memory) {
   std::vector<ImageRange> image;
   for (const auto& [address, live] : memory.live()) {
@@ -69,33 +69,40 @@ std::vector<ImageRange> WholeImage(const CapturedMemory& memory) {
     range.bytes = live.bytes;
     range.origin = live.origin;
     range.symbol = live.symbol;
-    range.writes.Add(0, live.bytes);
     image.push_back(std::move(range));
   }
   return image;
 }
 
-// The same without copies. Without a write set, all of it is restored and
-// compared.
-void AddWholeMemory(const CapturedMemory& memory, BorrowedChunks* chunks,
-                    v1::Unit* unit) {
-  for (const auto& [address, live] : memory.live()) {
-    v1::MemoryRange* range = unit->add_memory();
-    range->set_address(address);
-    range->set_bytes(live.bytes);
-    range->set_origin(live.origin);
-    range->set_symbol(live.symbol);
-    *range->mutable_prologue() =
-        chunks->Borrow(memory.Prologue(address, live.bytes));
-    const auto changed = [&, start = address](size_t chunk) -> const char* {
-      const uint64_t at = start + chunk * kChunkBytes;
-      const uint64_t bytes = std::min(kChunkBytes, start + range->bytes() - at);
-      return memory.MayDiffer(at, bytes) ? memory.Epilogue(at, bytes).data()
-                                         : nullptr;
-    };
-    *range->mutable_epilogue() =
-        chunks->BorrowChanged(range->prologue(), changed);
+// The same without copies of the bytes.
+absl::Status AddMemory(const CapturedMemory& memory, const ImageRange& image,
+                       BorrowedChunks* chunks, v1::Unit* unit) {
+  v1::MemoryRange* range = unit->add_memory();
+  range->set_address(image.address);
+  range->set_bytes(image.bytes);
+  range->set_origin(image.origin);
+  range->set_symbol(image.symbol);
+  *range->mutable_prologue() =
+      chunks->Borrow(memory.Prologue(image.address, image.bytes));
+  const auto changed = [&](size_t chunk) -> const char* {
+    const uint64_t at = image.address + chunk * kChunkBytes;
+    const uint64_t bytes =
+        std::min(kChunkBytes, image.address + image.bytes - at);
+    return memory.MayDiffer(at, bytes) ? memory.Epilogue(at, bytes).data()
+                                       : nullptr;
+  };
+  *range->mutable_epilogue() =
+      chunks->BorrowChanged(range->prologue(), changed);
+  ASSIGN_OR_RETURN(*range->mutable_write_set(),
+                   chunks->Put(image.writes.Encode()));
+  if (image.reads.empty() && image.reads_before_write.empty()) {
+    // Nobody watched: what changed is not all that may be written.
+    range->clear_write_set();
+    return absl::OkStatus();
   }
+  ASSIGN_OR_RETURN(*range->mutable_read_before_write_set(),
+                   chunks->Put(image.reads_before_write.Encode()));
+  return absl::OkStatus();
 }
 
 // Variables get the names that the source's compiler gives them. Where the
@@ -151,17 +158,13 @@ absl::Status RecordingFinisher::Finish(const CapturedLaunch& captured) {
     kernel = *known;
   }
   Observation observation;
-  bool deterministic = false;
-  {
-    ASSIGN_OR_RETURN(const std::unique_ptr<ResidentUnit> resident,
-                     LoadWhole(captured, kernel));
-    if (captured.program != nullptr) {
-      ASSIGN_OR_RETURN(observation, Observe(captured, kernel, *resident));
-    }
-    ASSIGN_OR_RETURN(deterministic, IsDeterministic(captured, *resident));
+  if (captured.program != nullptr) {
+    ASSIGN_OR_RETURN(observation, Observe(captured, kernel));
   }
   ASSIGN_OR_RETURN(std::vector<ImageRange> image,
                    CutMemory(captured, observation));
+  ASSIGN_OR_RETURN(const bool deterministic,
+                   IsDeterministic(captured, kernel, image));
   uint64_t bytes = 0;
   RecordedInstance instance;
   for (const ImageRange& range : image) {
@@ -188,25 +191,27 @@ absl::Status RecordingFinisher::Finish(const CapturedLaunch& captured) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<ResidentUnit>> RecordingFinisher::LoadWhole(
-    const CapturedLaunch& captured, const v1::CompiledKernelInfo& kernel) {
+absl::StatusOr<std::unique_ptr<ResidentUnit>> RecordingFinisher::Load(
+    const CapturedLaunch& captured, const v1::CompiledKernelInfo& kernel,
+    const std::vector<ImageRange>& image, const LoadOptions& options) {
   auto chunks = std::make_shared<BorrowedChunks>();
   LaunchFacts facts = FactsOf(captured, kernel, {});
   facts.program = nullptr;  // its sources serve nothing here
   ASSIGN_OR_RETURN(v1::Unit unit, UnitBuilder(chunks.get()).Build(facts));
-  AddWholeMemory(*captured.memory, chunks.get(), &unit);
+  for (const ImageRange& range : image)
+    RETURN_IF_ERROR(AddMemory(*captured.memory, range, chunks.get(), &unit));
   NameAsInSource(captured, &unit);
   *unit.mutable_provenance() = Describe(captured);
-  return LoadPatiently(UnitReader("capture", std::move(unit), chunks));
+  return LoadPatiently(UnitReader("capture", std::move(unit), chunks), options);
 }
 
 // A device may still be taking back what the application had.
 absl::StatusOr<std::unique_ptr<ResidentUnit>> RecordingFinisher::LoadPatiently(
-    const UnitReader& unit) {
+    const UnitReader& unit, const LoadOptions& options) {
   const absl::Time give_up = absl::Now() + options_.memory_patience;
   for (;;) {
     absl::StatusOr<std::unique_ptr<ResidentUnit>> resident =
-        device_->Load(unit);
+        device_->Load(unit, options);
     if (!absl::IsResourceExhausted(resident.status()) || absl::Now() > give_up)
       return resident;
     absl::SleepFor(absl::Milliseconds(100));
@@ -214,8 +219,7 @@ absl::StatusOr<std::unique_ptr<ResidentUnit>> RecordingFinisher::LoadPatiently(
 }
 
 absl::StatusOr<RecordingFinisher::Observation> RecordingFinisher::Observe(
-    const CapturedLaunch& captured, const v1::CompiledKernelInfo& kernel,
-    ResidentUnit& resident) {
+    const CapturedLaunch& captured, const v1::CompiledKernelInfo& kernel) {
   // Notes take registers; the launch must fit all the same.
   v1::Variant variant;
   const v1::Dim3& block = captured.launch.block();
@@ -231,15 +235,18 @@ absl::StatusOr<RecordingFinisher::Observation> RecordingFinisher::Observe(
     return absl::FailedPreconditionError(
         absl::StrCat("its accesses cannot be observed: ", code.diagnostics()));
   }
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<ResidentUnit> resident,
+      Load(captured, kernel, WholeImage(*captured.memory), {.run_once = true}));
   ASSIGN_OR_RETURN(const std::unique_ptr<LoadedKernel> loaded,
-                   resident.LoadKernel(code, kernel.symbol()));
-  RETURN_IF_ERROR(resident.Restore());
+                   resident->LoadKernel(code, kernel.symbol()));
+  RETURN_IF_ERROR(resident->Restore());
   LaunchOptions launch;
   launch.launch = captured.launch;
   launch.timeout = TimeoutOf(captured, options_.launch_timeout,
                              /*observed=*/true);
   launch.instrumented = true;
-  ASSIGN_OR_RETURN(LaunchReport report, resident.Launch(*loaded, launch));
+  ASSIGN_OR_RETURN(LaunchReport report, resident->Launch(*loaded, launch));
   // Memory that happens to be there in the other process too was not recorded.
   const bool strays = captured.host_pointer != 0 && !report.diagnostics.empty();
   if (report.kind != v1::OUTCOME_KIND_OK || strays) {
@@ -269,9 +276,12 @@ absl::StatusOr<RecordingFinisher::Observation> RecordingFinisher::Observe(
 
 // False too where the device does not run the application's machine code.
 absl::StatusOr<bool> RecordingFinisher::IsDeterministic(
-    const CapturedLaunch& captured, ResidentUnit& resident) {
+    const CapturedLaunch& captured, const v1::CompiledKernelInfo& kernel,
+    const std::vector<ImageRange>& image) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<ResidentUnit> resident,
+                   Load(captured, kernel, image, LoadOptions()));
   const absl::StatusOr<std::unique_ptr<LoadedKernel>> own =
-      resident.LoadApplicationKernel();
+      resident->LoadApplicationKernel();
   if (!own.ok()) {
     LOG_DEBUG("{}: {}", captured.kernel.symbol(),
               std::string(own.status().message()));
@@ -281,15 +291,15 @@ absl::StatusOr<bool> RecordingFinisher::IsDeterministic(
   launch.launch = captured.launch;
   launch.timeout = TimeoutOf(captured, options_.launch_timeout,
                              /*observed=*/false);
-  if (!resident.Restore().ok()) return false;
-  const absl::StatusOr<LaunchReport> report = resident.Launch(**own, launch);
+  if (!resident->Restore().ok()) return false;
+  const absl::StatusOr<LaunchReport> report = resident->Launch(**own, launch);
   RETURN_IF_ERROR(report.status());
   if (report->kind != v1::OUTCOME_KIND_OK) {
     return absl::FailedPreconditionError(
         absl::StrCat("the application's own code does not replay: ",
                      BadEnd(captured, *report)));
   }
-  const absl::StatusOr<Verdict> verdict = resident.Verify(v1::Tolerance());
+  const absl::StatusOr<Verdict> verdict = resident->Verify(v1::Tolerance());
   return verdict.ok() && verdict->equal;
 }
 
@@ -305,7 +315,6 @@ absl::StatusOr<std::vector<ImageRange>> RecordingFinisher::CutMemory(
     }
     std::vector<ImageRange> image = WholeImage(*captured.memory);
     for (ImageRange& range : image) {
-      range.writes = IntervalSet();
       IntervalSet own;
       own.Add(range.address, range.address + range.bytes);
       const IntervalSet here = changed.Intersect(own);

@@ -49,16 +49,17 @@ class RecordingFinisher {
  private:
   struct Observation;
 
-  // Everything live on the device, straight from memory.
-  absl::StatusOr<std::unique_ptr<ResidentUnit>> LoadWhole(
-      const CapturedLaunch& captured, const v1::CompiledKernelInfo& kernel);
+  // These ranges on the device, straight from memory.
+  absl::StatusOr<std::unique_ptr<ResidentUnit>> Load(
+      const CapturedLaunch& captured, const v1::CompiledKernelInfo& kernel,
+      const std::vector<ImageRange>& image, const LoadOptions& options);
   absl::StatusOr<std::unique_ptr<ResidentUnit>> LoadPatiently(
-      const UnitReader& unit);
+      const UnitReader& unit, const LoadOptions& options);
   absl::StatusOr<Observation> Observe(const CapturedLaunch& captured,
-                                      const v1::CompiledKernelInfo& kernel,
-                                      ResidentUnit& resident);
+                                      const v1::CompiledKernelInfo& kernel);
   absl::StatusOr<bool> IsDeterministic(const CapturedLaunch& captured,
-                                       ResidentUnit& resident);
+                                       const v1::CompiledKernelInfo& kernel,
+                                       const std::vector<ImageRange>& image);
   absl::StatusOr<std::vector<ImageRange>> CutMemory(
       const CapturedLaunch& captured, Observation& observation);
   LaunchFacts FactsOf(const CapturedLaunch& captured,

@@ -124,6 +124,9 @@ TEST_F(NvidiaFrontendTest, TakesManagedVariablesThatClangRefuses) {
   for (const v1::ModuleGlobal& variable : reply.globals())
     variables.insert(variable.symbol());
   EXPECT_THAT(variables, IsSupersetOf({"chain_sums", "launches", "nodes"}));
+  // Their addresses come from a table, as the driver wants it.
+  EXPECT_THAT(reply.code(), HasSubstr(".rela.nv.constant4"));
+  EXPECT_GT(reply.facts().registers(), 0u);
 }
 
 TEST_F(NvidiaFrontendTest, TakesClustersThatClangRefuses) {

@@ -72,7 +72,7 @@ absl::StatusOr<v1::CompileReply> CompileNoted(const std::string& kernels) {
 
 // Offsets into a stretch of memory, and the types of its pages.
 struct Seen {
-  std::set<uint64_t> reads, writes, before;
+  std::set<uint64_t> reads, writes;
   std::map<uint64_t, int> types;  // by page; pages without one are left out
 };
 
@@ -167,12 +167,11 @@ uint64_t NotedCodeTest::Prepare() {
     return at;
   };
   for (const Range& range : ranges_) {
-    const uint64_t begin = range.begin[1];
-    const uint64_t off = begin % 16;
-    table.push_back({begin, begin + range.bytes, plane(range.bytes + 16) + off,
-                     plane(range.bytes + 16) + off,
-                     plane(range.bytes + 16) + off,
-                     plane(range.bytes / 4096 + 8)});
+    NotedRange noted{range.begin[1], range.begin[1] + range.bytes};
+    noted.read = plane(cuda::PlaneWords(noted) * sizeof(uint32_t));
+    noted.written = plane(cuda::PlaneWords(noted) * sizeof(uint32_t));
+    noted.types = plane(range.bytes / 4096 + 8);
+    table.push_back(noted);
   }
   std::sort(table.begin(), table.end(),
             [](const auto& a, const auto& b) { return a.begin < b.begin; });
@@ -189,13 +188,15 @@ Seen NotedCodeTest::Noted(const Range& range, const NotedRange& noted) {
   const auto marked = [&](uint64_t plane) {
     std::set<uint64_t> offsets;
     for (uint64_t i = 0; i < range.bytes; ++i) {
-      if (machine.host<uint8_t>(plane)[i] != 0) offsets.insert(i);
+      const uint64_t bit = noted.begin % cuda::kPlaneWordBits + i;
+      const uint32_t word =
+          machine.host<uint32_t>(plane)[bit / cuda::kPlaneWordBits];
+      if ((word >> bit % cuda::kPlaneWordBits & 1) != 0) offsets.insert(i);
     }
     return offsets;
   };
   seen.reads = marked(noted.read);
   seen.writes = marked(noted.written);
-  seen.before = marked(noted.read_before_write);
   for (uint64_t page = 0; page * 4096 < range.bytes; ++page) {
     const int type = machine.host<uint8_t>(noted.types)[page];
     if (type > 1 && type != cuda::kMixedTypes) seen.types[page] = type - 1;
@@ -217,7 +218,6 @@ Seen NotedCodeTest::Expected(const Range& range) const {
   };
   seen.reads = offsets(expected_.reads());
   seen.writes = offsets(expected_.writes());
-  seen.before = offsets(expected_.reads_before_write());
   for (const v1::TypedInterval& interval : expected_.types()) {
     for (uint64_t page = 0; page * 4096 < range.bytes; ++page) {
       const uint64_t at = range.begin[0] + page * 4096;
@@ -248,7 +248,6 @@ void NotedCodeTest::Compare(
     const Seen expected = Expected(range);
     EXPECT_EQ(got.reads, expected.reads);
     EXPECT_EQ(got.writes, expected.writes);
-    EXPECT_EQ(got.before, expected.before);
     // The cpu device's pages may hold several variables.
     if (i >= globals && compare_types_) EXPECT_EQ(got.types, expected.types);
   }

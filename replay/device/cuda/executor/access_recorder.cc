@@ -1,7 +1,6 @@
 #include "replay/device/cuda/executor/access_recorder.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "absl/strings/str_format.h"
 #include "replay/base/status_macros.h"
@@ -23,25 +22,47 @@ void AddInterval(uint64_t address, uint64_t bytes, Intervals* intervals) {
   interval->set_bytes(bytes);
 }
 
-// Runs of ones become intervals.
-void AddRuns(const std::vector<uint32_t>& bits, uint64_t address,
-             Intervals* intervals) {
-  uint64_t begin = 0;
-  bool inside = false;
-  for (uint64_t word = 0; word < bits.size(); ++word) {
-    const uint32_t value = bits[word];
-    if (value == (inside ? ~0u : 0u)) continue;
-    for (uint64_t i = 0; i < 32; ++i) {
-      const bool bit = (value >> i & 1) != 0;
-      if (bit == inside) continue;
-      const uint64_t at = 32 * word + i;
-      if (inside) AddInterval(address + begin, at - begin, intervals);
-      begin = at;
-      inside = bit;
+// Bits that are downloaded and looked at together.
+constexpr uint64_t kBlockWords = 4 << 20;
+
+// Makes intervals of runs of ones in bits that come word by word. Bit `skipped`
+// is the byte at `address`; those before it are zero.
+class RunCollector {
+ public:
+  RunCollector(uint64_t address, uint64_t skipped, Intervals* intervals)
+      : address_(address - skipped), intervals_(intervals) {}
+
+  void Add(const std::vector<uint32_t>& words) {
+    for (const uint32_t word : words) {
+      if (word != (inside_ ? ~0u : 0u)) AddMixed(word);
+      at_ += kPlaneWordBits;
     }
   }
-  if (inside) AddInterval(address + begin, 32 * bits.size() - begin, intervals);
-}
+  void Finish() {
+    if (inside_) End(at_);
+  }
+
+ private:
+  void AddMixed(uint32_t word) {
+    for (uint64_t i = 0; i < kPlaneWordBits; ++i) {
+      if (((word >> i & 1) != 0) == inside_) continue;
+      if (inside_)
+        End(at_ + i);
+      else
+        begin_ = at_ + i;
+      inside_ = !inside_;
+    }
+  }
+  void End(uint64_t end) {
+    AddInterval(address_ + begin_, end - begin_, intervals_);
+  }
+
+  const uint64_t address_;  // of bit 0
+  Intervals* const intervals_;
+  uint64_t at_ = 0;  // the next bit
+  uint64_t begin_ = 0;
+  bool inside_ = false;
+};
 
 }  // namespace
 
@@ -77,34 +98,36 @@ AccessRecorder::~AccessRecorder() {
 }
 
 absl::Status AccessRecorder::Allocate() {
-  uint64_t bytes = 0, largest = 0;
+  uint64_t bytes = 0;
   for (Range& range : ranges_) {
-    const uint64_t size = range.noted.end - range.noted.begin;
-    for (uint64_t* plane : {&range.noted.read, &range.noted.written,
-                            &range.noted.read_before_write}) {
+    for (uint64_t* plane : {&range.noted.read, &range.noted.written}) {
       *plane = bytes;
-      bytes += Align(size);
+      bytes += Align(PlaneWords(range.noted) * sizeof(uint32_t));
     }
     range.noted.types = bytes;
     bytes += Align(TypePages(range.noted));
-    largest = std::max(largest, size);
   }
-  const uint64_t zeros = bytes, table = bytes;
-  bits_ = Align(table + ranges_.size() * sizeof(NotedRange));
-  bytes = bits_ + Align(largest / 8 + 4);
-  CUDA_RETURN_IF_ERROR(gpu_.driver(), MemAlloc, (&memory_, bytes));
+  const uint64_t table = bytes;
+  bytes += Align(ranges_.size() * sizeof(NotedRange));
+  const CUresult result = gpu_.driver().MemAlloc(&memory_, bytes);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "the device has not the %.2f GiB left that watching the kernel's "
+        "accesses takes, a quarter of the memory that may be accessed",
+        static_cast<double>(bytes) / 0x1p30));
+  }
+  RETURN_IF_ERROR(gpu_.driver().Check(result, "cuMemAlloc"));
   std::vector<NotedRange> noted;
   for (Range& range : ranges_) {
-    for (uint64_t* plane : {&range.noted.read, &range.noted.written,
-                            &range.noted.read_before_write, &range.noted.types})
+    for (uint64_t* plane :
+         {&range.noted.read, &range.noted.written, &range.noted.types})
       *plane += memory_;
     noted.push_back(range.noted);
   }
-  bits_ += memory_;
   AccessNotes notes;
   notes.range_count = noted.size();
   notes.ranges = memory_ + table;
-  RETURN_IF_ERROR(gpu_.Fill(memory_, 0, zeros));
+  RETURN_IF_ERROR(gpu_.Fill(memory_, 0, table));
   RETURN_IF_ERROR(
       gpu_.Upload(notes.ranges, noted.data(), noted.size() * sizeof(noted[0])));
   RETURN_IF_ERROR(gpu_.Upload(notes_, &notes, sizeof(notes)));
@@ -113,12 +136,17 @@ absl::Status AccessRecorder::Allocate() {
 
 absl::Status AccessRecorder::ReportPlane(const Range& range, uint64_t plane,
                                          Intervals* intervals) {
-  const uint64_t size = range.noted.end - range.noted.begin;
-  RETURN_IF_ERROR(gpu_.PlaneBits(plane, size, bits_));
-  std::vector<uint32_t> bits((size + 31) / 32);
-  RETURN_IF_ERROR(
-      gpu_.Download(bits.data(), bits_, bits.size() * sizeof(bits[0])));
-  AddRuns(bits, range.recorded, intervals);
+  const uint64_t words = PlaneWords(range.noted);
+  RunCollector runs(range.recorded, range.noted.begin % kPlaneWordBits,
+                    intervals);
+  std::vector<uint32_t> block;
+  for (uint64_t at = 0; at < words; at += block.size()) {
+    block.resize(std::min(kBlockWords, words - at));
+    RETURN_IF_ERROR(gpu_.Download(block.data(), plane + at * sizeof(uint32_t),
+                                  block.size() * sizeof(uint32_t)));
+    runs.Add(block);
+  }
+  runs.Finish();
   return absl::OkStatus();
 }
 
@@ -159,8 +187,6 @@ absl::StatusOr<v1::AccessReport> AccessRecorder::Report(std::string* remark) {
         ReportPlane(range, range.noted.read, report.mutable_reads()));
     RETURN_IF_ERROR(
         ReportPlane(range, range.noted.written, report.mutable_writes()));
-    RETURN_IF_ERROR(ReportPlane(range, range.noted.read_before_write,
-                                report.mutable_reads_before_write()));
     RETURN_IF_ERROR(ReportTypes(range, &report));
   }
   if (notes.outside_count != 0) {

@@ -20,7 +20,7 @@ class AccessRecorder {
  public:
   // Clears the planes and tells the module's code of them. FAILED_PRECONDITION
   // where the code is not instrumented, RESOURCE_EXHAUSTED where the device has
-  // not enough memory: three bytes for every byte of the unit.
+  // not enough memory: two bits for every byte of the unit.
   static absl::StatusOr<std::unique_ptr<AccessRecorder>> Create(
       Gpu& gpu, const UnitMemory& memory, const Module& module);
   ~AccessRecorder();
@@ -28,7 +28,8 @@ class AccessRecorder {
   AccessRecorder& operator=(const AccessRecorder&) = delete;
 
   // After the launch: what was touched, by recorded addresses. `remark` says
-  // what no range holds, if anything.
+  // what no range holds, if anything. Which reads came before writes is not
+  // told: where blocks wait for each other it changes from run to run.
   absl::StatusOr<v1::AccessReport> Report(std::string* remark);
 
  private:
@@ -46,8 +47,7 @@ class AccessRecorder {
   Gpu& gpu_;
   std::vector<Range> ranges_;  // by present address
   uint64_t notes_ = 0;         // AccessNotes, in the module
-  CUdeviceptr memory_ = 0;     // planes, types, ranges, bits
-  uint64_t bits_ = 0;
+  CUdeviceptr memory_ = 0;     // planes, types, ranges
 };
 
 }  // namespace reprise::cuda

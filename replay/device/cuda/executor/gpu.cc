@@ -96,7 +96,6 @@ absl::Status Gpu::LoadSupportKernels() {
       {&poison_, kPoisonKernel},
       {&compare_, kCompareKernel},
       {&store_words_, kStoreWordsKernel},
-      {&plane_bits_, kPlaneBitsKernel},
       {&delay_, kDelayKernel}};
   for (const auto& [function, name] : kernels)
     CUDA_RETURN_IF_ERROR(*driver_, ModuleGetFunction,
@@ -169,11 +168,6 @@ absl::Status Gpu::CompareTiles(uint64_t tiles, uint64_t count, uint64_t jobs,
 absl::Status Gpu::StoreWords(uint64_t words, uint64_t count) {
   void* arguments[] = {&words, &count};
   return Run(store_words_, count, arguments);
-}
-
-absl::Status Gpu::PlaneBits(uint64_t plane, uint64_t bytes, uint64_t bits) {
-  void* arguments[] = {&plane, &bytes, &bits};
-  return Run(plane_bits_, (bytes + 31) / 32, arguments);
 }
 
 absl::Status Gpu::FlushL2() { return Fill(flush_, 0, flush_bytes_); }

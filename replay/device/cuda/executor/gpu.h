@@ -48,7 +48,6 @@ class Gpu {
   absl::Status CompareTiles(uint64_t tiles, uint64_t count, uint64_t jobs,
                             uint64_t counts);
   absl::Status StoreWords(uint64_t words, uint64_t count);
-  absl::Status PlaneBits(uint64_t plane, uint64_t bytes, uint64_t bits);
 
   // Fills the L2 cache with other bytes.
   absl::Status FlushL2();
@@ -78,7 +77,7 @@ class Gpu {
   CUevent start_ = nullptr, stop_ = nullptr;
   CUmodule support_ = nullptr;
   CUfunction copy_ = nullptr, poison_ = nullptr, compare_ = nullptr,
-             store_words_ = nullptr, plane_bits_ = nullptr, delay_ = nullptr;
+             store_words_ = nullptr, delay_ = nullptr;
   uint64_t flush_ = 0, flush_bytes_ = 0;
 };
 

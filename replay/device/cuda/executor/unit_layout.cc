@@ -42,6 +42,7 @@ v1::ElementType ComparedType(const v1::CudaUnitRange& range) {
 absl::Status UnitMemory::ReadRequest(const v1::LoadCudaUnitRequest& request) {
   ranges_.assign(request.ranges().begin(), request.ranges().end());
   all_writable_ = request.all_writable();
+  run_once_ = request.run_once();
   words_.assign(request.address_words().begin(), request.address_words().end());
   for (const v1::CudaUnitRange& range : ranges_) {
     RangeState state;
@@ -112,7 +113,7 @@ void UnitMemory::AddSegments(uint64_t begin, uint64_t end,
 
 void UnitMemory::LayOutShadows() {
   for (Segment& segment : segments_) {
-    if (!segment.writable) continue;
+    if (!segment.writable || run_once_) continue;
     segment.shadow = shadow_bytes_;
     shadow_bytes_ += segment.bytes;
   }
@@ -121,7 +122,7 @@ void UnitMemory::LayOutShadows() {
       states_[i].shadow = shadow_bytes_;
       shadow_bytes_ = AlignShadow(shadow_bytes_ + ranges_[i].bytes());
       states_[i].spans = Whole(ranges_[i].bytes());
-    } else {
+    } else if (!run_once_) {
       FindSpans(i);
     }
   }
@@ -228,7 +229,7 @@ void UnitMemory::AddChecks() {
                 ranges_[i].address() + ranges_[i].bytes());
   }
   for (const Segment& segment : segments_) {
-    if (!segment.writable) continue;
+    if (!segment.writable || run_once_) continue;
     IntervalSet all;
     all.Add(segment.address, segment.address + segment.bytes);
     const IntervalSet slack_set = all.Subtract(owned);

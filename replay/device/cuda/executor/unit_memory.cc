@@ -92,7 +92,7 @@ absl::Status UnitMemory::CopyPrologue() {
   if (has_prologue_) return absl::OkStatus();
   has_prologue_ = true;
   for (const Segment& segment : segments_) {
-    if (!segment.writable) continue;
+    if (!segment.writable || run_once_) continue;
     RETURN_IF_ERROR(
         gpu_.Copy(golden() + segment.shadow, segment.address, segment.bytes));
   }
@@ -171,13 +171,13 @@ absl::Status UnitMemory::StoreAddressWords() {
         AddressOf(word.target_range())
             .value_or(ranges_[word.target_range()].address());
     const uint64_t value = target + word.target_offset();
-    const uint64_t shadow = ShadowOf(word.range(), word.offset());
-    if (word.in_prologue()) {
-      table.push_back({golden() + shadow, value});
-      if (!states_[word.range()].is_variable)
-        table.push_back(
-            {ranges_[word.range()].address() + word.offset(), value});
+    const bool is_variable = states_[word.range()].is_variable;
+    if (word.in_prologue() && !is_variable) {
+      table.push_back({ranges_[word.range()].address() + word.offset(), value});
     }
+    if (run_once_ && !is_variable) continue;
+    const uint64_t shadow = ShadowOf(word.range(), word.offset());
+    if (word.in_prologue()) table.push_back({golden() + shadow, value});
     if (word.in_reference()) table.push_back({reference() + shadow, value});
   }
   if (table.empty()) return absl::OkStatus();
@@ -249,6 +249,10 @@ absl::Status UnitMemory::RestoreAll() {
 
 absl::Status UnitMemory::Prepare(const v1::PrepareCuda& prepare) {
   RETURN_IF_ERROR(Show());
+  if (run_once_ && may_be_dirty_) {
+    return absl::FailedPreconditionError(
+        "the unit was loaded to run once, and has run");
+  }
   if (prepare.restore()) {
     RETURN_IF_ERROR(may_be_dirty_ ? RestoreAll()
                     : prepare.poison()

@@ -16,6 +16,9 @@
 // has them; Bind says which module that is. Words that hold an address inside a
 // variable are set to the bound module's address.
 //
+// A unit that is loaded to run once has no shadows but those of variables, and
+// is neither restored nor verified.
+//
 // Shadows and tables are out of a kernel's reach between Hide and the next call
 // that needs them.
 //
@@ -146,6 +149,7 @@ class UnitMemory {
   absl::Status UnmapSegments();
   const Segment* SegmentAt(uint64_t address) const;
   uint64_t ShadowOf(size_t range, uint64_t offset) const;
+  absl::Status HasShadows() const;
   absl::Status RestoreAll();
   absl::Status RunCopies(uint64_t tables, const CopyTiles::Placed& placed);
   absl::Status RunFills(uint64_t tables, const FillTiles::Placed& placed,
@@ -168,6 +172,7 @@ class UnitMemory {
   std::vector<v1::CudaUnitRange> ranges_;
   std::vector<v1::CudaAddressWord> words_;
   bool all_writable_ = false;
+  bool run_once_ = false;
   bool has_prologue_ = false;  // and golden copies of it
   std::vector<RangeState> states_;
   std::vector<Segment> segments_;  // by address

@@ -106,8 +106,15 @@ absl::Status UnitMemory::AddErrors(const Check& check, const CompareJob& job,
   return absl::OkStatus();
 }
 
+absl::Status UnitMemory::HasShadows() const {
+  if (!run_once_) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "the unit was loaded to run once: there is nothing to compare it with");
+}
+
 absl::StatusOr<v1::CudaVerdict> UnitMemory::Verify(
     const v1::Tolerance& tolerance) {
+  RETURN_IF_ERROR(HasShadows());
   RETURN_IF_ERROR(Show());
   RETURN_IF_ERROR(RefreshJobs(tolerance));
   const uint64_t tables = device_tables();
@@ -137,6 +144,7 @@ absl::StatusOr<v1::CudaVerdict> UnitMemory::Verify(
 
 absl::Status UnitMemory::AdoptReference(
     google::protobuf::RepeatedPtrField<v1::CudaPiece>* adopted) {
+  RETURN_IF_ERROR(HasShadows());
   RETURN_IF_ERROR(Show());
   for (const Segment& segment : segments_) {
     if (!segment.writable) continue;

@@ -192,9 +192,10 @@ void Notes(CUmod_st& module, const Arguments& a) {
       const NotedRange& range = ranges[i];
       if (address < range.begin || address >= range.end) continue;
       const uint64_t at = address - range.begin;
-      for (uint64_t byte = at; byte < at + 4; ++byte)
-        reinterpret_cast<uint8_t*>(write ? range.written : range.read)[byte] =
-            1;
+      auto* plane =
+          reinterpret_cast<uint32_t*>(write ? range.written : range.read);
+      plane[address / kPlaneWordBits - range.begin / kPlaneWordBits] |=
+          0xfu << address % kPlaneWordBits;
       reinterpret_cast<uint8_t*>(range.types)[at / kTypePageBytes] = 3 + 1;
       (write ? notes.bytes_written : notes.bytes_read) += 4;
       return;
@@ -265,9 +266,6 @@ void RunSupport(const std::string& name, uint64_t threads, uint32_t block,
                   block, here);
     } else if (name == kStoreWordsKernel) {
       StoreWordsBody(Argument<Word*>(p, 0), Argument<uint64_t>(p, 1), here);
-    } else if (name == kPlaneBitsKernel) {
-      PlaneBitsBody(Argument<uint8_t*>(p, 0), Argument<uint64_t>(p, 1),
-                    Argument<uint32_t*>(p, 2), here);
     }
   }
 }
@@ -501,7 +499,7 @@ EXPORT CUresult cuModuleLoadData(CUmodule* module, const void* image) {
     if (!any && std::strstr(text, kCompareKernel) == nullptr)
       return CUDA_ERROR_INVALID_IMAGE;
     for (const char* name : {kCopyKernel, kPoisonKernel, kCompareKernel,
-                             kStoreWordsKernel, kPlaneBitsKernel, kDelayKernel})
+                             kStoreWordsKernel, kDelayKernel})
       AddFunction(loaded.get(), name);
     *module = loaded.release();
     return CUDA_SUCCESS;
