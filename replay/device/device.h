@@ -39,6 +39,10 @@ struct DeviceFacts {
   uint32_t max_threads_per_block = 1024;
   uint32_t max_shared_bytes_per_block = 0;
   uint32_t parallel_units = 0;  // host threads or multiprocessors
+  // What every launch finds in the L2 cache.
+  v1::L2Policy l2 = v1::L2_POLICY_UNSPECIFIED;
+  std::string
+      clocks_unknown;  // why launches come without clocks; empty: they do not
 };
 
 // What one launch did. `kind` is OK, INVALID_LAUNCH, TIMEOUT, DEVICE_FAULT, or
@@ -46,8 +50,12 @@ struct DeviceFacts {
 struct LaunchReport {
   v1::OutcomeKind kind = v1::OUTCOME_KIND_UNSPECIFIED;
   absl::Duration device_time;  // read where the kernel's code cannot reach
-  // Request to reply, for the cross-check; may hold a verification.
+  // By the host's clock, from before the launch until the device has nothing
+  // left to do, for the cross-check: the device time and what submitting and
+  // waiting cost, no restoring or verifying. Zero: not read.
   absl::Duration wall_time;
+  // Nothing where none were asked for, or none were due.
+  std::optional<v1::ClockSample> clocks;
   std::string diagnostics;
   std::string printf_output;
   v1::AccessReport accesses;  // of an instrumented launch
@@ -64,6 +72,9 @@ struct LaunchOptions {
   absl::Duration timeout = absl::Seconds(10);
   uint64_t poison_seed = 0;  // fills shared memory where that is cheap
   bool instrumented = false;
+  // Clocks are wanted with the report; where they can be read they come with
+  // it, or with one soon after.
+  bool sample_clocks = false;
   // That of the Verify to come: a device may verify at once, so that nobody
   // waits for a message between the two.
   std::optional<v1::Tolerance> verify_tolerance;

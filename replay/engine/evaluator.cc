@@ -14,6 +14,7 @@
 #include "replay/base/status_macros.h"
 #include "replay/engine/compile_input.h"
 #include "replay/engine/launch_geometry.h"
+#include "replay/engine/wall_clock_check.h"
 #include "replay/unit/digest.h"
 
 namespace reprise {
@@ -138,7 +139,11 @@ struct Evaluator::Built {
 
 Evaluator::Evaluator(const UnitReader& unit, Device& device, CompilePool& pool,
                      EvaluatorOptions options)
-    : unit_(unit), device_(device), pool_(pool), options_(std::move(options)) {}
+    : unit_(unit),
+      device_(device),
+      pool_(pool),
+      options_(std::move(options)),
+      clock_watch_(device.facts().clocks_unknown) {}
 
 absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
     const UnitReader& unit, Device& device, CompilePool& pool,
@@ -154,6 +159,7 @@ absl::Status Evaluator::Initialize() {
   ASSIGN_OR_RETURN(resident_, device_.Load(unit_));
   RETURN_IF_ERROR(ChooseBaseline());
   RETURN_IF_ERROR(LearnBaseline());
+  baseline_.clocks = clock_watch_.report();
   return options_.remix ? CheckFrontends() : absl::OkStatus();
 }
 
@@ -407,7 +413,9 @@ absl::StatusOr<LaunchReport> Evaluator::RunOnce(LoadedKernel& kernel,
   options.timeout = timeout;
   options.poison_seed = seed;
   options.verify_tolerance = baseline_.tolerance;
+  options.sample_clocks = true;
   ASSIGN_OR_RETURN(LaunchReport report, resident_->Launch(kernel, options));
+  clock_watch_.Note(report.clocks);
   if (report.kind != v1::OUTCOME_KIND_OK) return report;
   ASSIGN_OR_RETURN(*verdict, resident_->Verify(baseline_.tolerance));
   return report;
@@ -466,7 +474,7 @@ bool Evaluator::Build(const v1::Variant& variant, Built* built,
 
 bool Evaluator::RunAndJudge(LoadedKernel& kernel,
                             const v1::LaunchConfig& launch,
-                            v1::Outcome* outcome, double* nanoseconds) {
+                            v1::Outcome* outcome, LaunchTime* time) {
   Verdict verdict;
   absl::StatusOr<LaunchReport> report =
       RunOnce(kernel, launch, Timeout(), &verdict);
@@ -486,57 +494,96 @@ bool Evaluator::RunAndJudge(LoadedKernel& kernel,
     outcome->set_diagnostics(DescribeVerdict(verdict.ranges));
     return false;
   }
-  *nanoseconds = absl::ToDoubleNanoseconds(report->device_time);
+  time->device_ns = absl::ToDoubleNanoseconds(report->device_time);
+  time->wall_ns = absl::ToDoubleNanoseconds(report->wall_time);
   return true;
 }
 
+// False where the outcome is settled. A pair that does not count leaves no
+// samples.
 bool Evaluator::SamplePair(Built& built, bool baseline_first,
                            v1::Outcome* outcome) {
-  double baseline_ns = 0, variant_ns = 0;
+  LaunchTime baseline, variant;
   for (int position = 0; position < 2; ++position) {
     const bool baseline_turn = (position == 0) == baseline_first;
     if (baseline_turn) {
       v1::Outcome of_baseline;
       if (!RunAndJudge(*baseline_kernel_, baseline_.launch, &of_baseline,
-                       &baseline_ns)) {
+                       &baseline)) {
         outcome->set_kind(v1::OUTCOME_KIND_INFRASTRUCTURE);
         outcome->set_diagnostics(
             absl::StrCat("the baseline failed beside the variant: ",
                          of_baseline.diagnostics()));
         return false;
       }
-    } else if (!RunAndJudge(*built.kernel, built.launch, outcome,
-                            &variant_ns)) {
+    } else if (!RunAndJudge(*built.kernel, built.launch, outcome, &variant)) {
       return false;
     }
   }
-  outcome->add_baseline_ns(baseline_ns);
-  outcome->add_variant_ns(variant_ns);
+  if (!KeepPair(baseline, variant, outcome)) return true;
+  outcome->add_baseline_ns(baseline.device_ns);
+  outcome->add_variant_ns(variant.device_ns);
+  if (baseline.wall_ns <= 0 || variant.wall_ns <= 0) return true;
+  outcome->mutable_timing()->add_baseline_wall_ns(baseline.wall_ns);
+  outcome->mutable_timing()->add_variant_wall_ns(variant.wall_ns);
   return true;
 }
 
+// A pair that the clocks speak against is measured again, a bounded number of
+// times.
+bool Evaluator::KeepPair(const LaunchTime& baseline, const LaunchTime& variant,
+                         v1::Outcome* outcome) {
+  const std::string objection = clock_watch_.TakeObjection();
+  if (objection.empty()) return true;
+  v1::Timing* timing = outcome->mutable_timing();
+  if (timing->discarded_pairs_size() >= options_.most_discarded_pairs) {
+    timing->set_doubtful_pairs(timing->doubtful_pairs() + 1);
+    timing->set_doubt(objection);
+    return true;
+  }
+  v1::DiscardedPair* discarded = timing->add_discarded_pairs();
+  discarded->set_baseline_ns(baseline.device_ns);
+  discarded->set_variant_ns(variant.device_ns);
+  discarded->set_reason(objection);
+  return false;
+}
+
+// Adds to the outcome's samples.
 void Evaluator::Sample(Built& built, const StoppingRule& stopping,
                        absl::Duration time_limit, v1::Outcome* outcome) {
   const absl::Time start = absl::Now();
   StopReason reason = StopReason::kContinue;
+  WallClockCheck wall;
   std::vector<double> a, b;
-  for (int pair = 0; reason == StopReason::kContinue; ++pair) {
+  const int before = outcome->baseline_ns_size();
+  while (reason == StopReason::kContinue) {
+    const int pair = outcome->baseline_ns_size() - before;
     // ABBA: odd pairs run the variant first.
     if (!SamplePair(built, pair % 2 == 0, outcome)) return;
-    a.push_back(outcome->baseline_ns(pair));
-    b.push_back(outcome->variant_ns(pair));
+    if (outcome->baseline_ns_size() - before == pair) continue;  // discarded
+    a.push_back(outcome->baseline_ns(before + pair));
+    b.push_back(outcome->variant_ns(before + pair));
+    wall = CheckWallClock(*outcome);
+    if (wall.undecided) continue;
     reason = DecideStop(stopping, a, b);
     const bool measured_enough = pair + 1 >= stopping.minimum_pairs;
     if (reason == StopReason::kContinue && measured_enough &&
         absl::Now() - start > time_limit)
       break;
-    // Twice as slow in each of three pairs needs no statistics.
+    // Three pairs of less than half the speed need no statistics.
     if (pair == 2 && EstimateRatio(a, b).high < 0.5)
       reason = StopReason::kClearLoser;
   }
-  outcome->mutable_stages()->set_time_ms(MillisecondsSince(start));
-  outcome->set_kind(v1::OUTCOME_KIND_OK);
+  v1::Timing* timing = outcome->mutable_timing();
+  *timing->mutable_clocks() = clock_watch_.report();
+  timing->set_wall_excess_ns(wall.excess_ns);
+  timing->set_wall_excess_allowed_ns(wall.allowed_ns);
+  outcome->mutable_stages()->set_time_ms(outcome->stages().time_ms() +
+                                         MillisecondsSince(start));
   SetSpeedup(reason, outcome);
+  outcome->set_kind(wall.escapes ? v1::OUTCOME_KIND_REJECTED
+                                 : v1::OUTCOME_KIND_OK);
+  if (wall.escapes) outcome->set_diagnostics(DescribeEscape(wall));
 }
 
 v1::Outcome Evaluator::Evaluate(const v1::Variant& variant) {
@@ -549,22 +596,34 @@ v1::Outcome Evaluator::VerifyOnly(const v1::Variant& variant) {
   return EvaluateWith(variant, none, absl::ZeroDuration());
 }
 
-v1::Outcome Evaluator::EvaluateWith(const v1::Variant& variant,
-                                    const StoppingRule& stopping,
-                                    absl::Duration time_limit) {
+v1::Outcome Evaluator::NewOutcome(const v1::Variant& variant) const {
   v1::Outcome outcome;
   outcome.set_variant_digest(VariantDigest(variant));
   outcome.set_baseline(baseline_.kind);
   outcome.set_device(device_.facts().kind);
   outcome.set_device_name(device_.facts().name);
-  Built built;
-  if (!Build(variant, &built, &outcome)) return outcome;
+  outcome.mutable_timing()->set_l2(device_.facts().l2);
+  return outcome;
+}
+
+bool Evaluator::BuildAndVerify(const v1::Variant& variant, Built* built,
+                               v1::Outcome* outcome) {
+  if (!Build(variant, built, outcome)) return false;
   const absl::Time start = absl::Now();
-  double nanoseconds = 0;
-  if (!RunAndJudge(*built.kernel, built.launch, &outcome, &nanoseconds))
-    return outcome;
-  outcome.mutable_stages()->set_verify_ms(MillisecondsSince(start));
-  outcome.set_kind(v1::OUTCOME_KIND_OK);
+  LaunchTime time;
+  if (!RunAndJudge(*built->kernel, built->launch, outcome, &time)) return false;
+  outcome->mutable_stages()->set_verify_ms(MillisecondsSince(start));
+  outcome->set_kind(v1::OUTCOME_KIND_OK);
+  return true;
+}
+
+v1::Outcome Evaluator::EvaluateWith(const v1::Variant& variant,
+                                    const StoppingRule& stopping,
+                                    absl::Duration time_limit) {
+  v1::Outcome outcome = NewOutcome(variant);
+  clock_watch_ = ClockWatch(device_.facts().clocks_unknown);
+  Built built;
+  if (!BuildAndVerify(variant, &built, &outcome)) return outcome;
   if (stopping.maximum_pairs == 0) return outcome;
   if (built.same_as_baseline) {
     outcome.mutable_speedup()->set_ratio(1);
@@ -575,6 +634,30 @@ v1::Outcome Evaluator::EvaluateWith(const v1::Variant& variant,
     return outcome;
   }
   Sample(built, stopping, time_limit, &outcome);
+  return outcome;
+}
+
+v1::Outcome Evaluator::Remeasure(const v1::Variant& variant,
+                                 const FinalMeasurement& measurement) {
+  StoppingRule fixed;
+  fixed.minimum_pairs = std::min(5, measurement.pairs_per_round);
+  fixed.maximum_pairs = measurement.pairs_per_round;
+  fixed.relative_width = 0;
+  fixed.loser_ratio = 0;
+  v1::Outcome outcome = NewOutcome(variant);
+  clock_watch_ = ClockWatch(device_.facts().clocks_unknown);
+  for (int round = 0; round < measurement.rounds; ++round) {
+    if (absl::Status status = LoadBaseline(); !status.ok()) {
+      outcome.set_kind(v1::OUTCOME_KIND_INFRASTRUCTURE);
+      outcome.set_diagnostics(std::string(status.message()));
+      return outcome;
+    }
+    Built built;
+    if (!BuildAndVerify(variant, &built, &outcome)) return outcome;
+    Sample(built, fixed, measurement.time_per_round, &outcome);
+    if (outcome.kind() != v1::OUTCOME_KIND_OK) return outcome;
+  }
+  outcome.mutable_speedup()->set_stopped_by("fixed sample");
   return outcome;
 }
 

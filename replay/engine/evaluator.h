@@ -4,7 +4,9 @@
 // Every launch that counts goes restore -> poison -> launch -> verify, the
 // baseline's too. Poison seeds come from the operating system's randomness, so
 // a variant cannot foresee them. A variant is timed only after it has verified,
-// and every timed launch is verified again.
+// and every timed launch is verified again. Pairs that the clocks speak against
+// are measured again, and durations are held against the wall clock; the
+// outcome says how all of it was measured (docs/measuring.md).
 //
 // Create replays the unmodified kernel first. It must reproduce the recorded
 // epilogue within tolerance, or no variant may be judged; on another kind of
@@ -32,6 +34,7 @@
 #include "absl/time/time.h"
 #include "replay/compiler/compile_pool.h"
 #include "replay/device/device.h"
+#include "replay/engine/clock_watch.h"
 #include "replay/engine/paired_statistics.h"
 #include "replay/unit/unit_store.h"
 #include "reprise/v1/types.pb.h"
@@ -62,6 +65,20 @@ struct EvaluatorOptions {
   bool compare_equal_code = false;
   // Stop sampling a variant after this long.
   absl::Duration time_per_variant = absl::Seconds(2);
+  // Pairs of one variant that are measured again because of the clocks; later
+  // ones count, and the outcome says so.
+  int most_discarded_pairs = 10;
+};
+
+// The measurement that a winner is believed by: a sample of its own, taken in
+// rounds, each with both machine codes loaded anew (where code lies may make
+// it faster). How many pairs there are depends on no result, so the interval is
+// as sure as it says.
+struct FinalMeasurement {
+  int rounds = 3;
+  int pairs_per_round = 20;
+  // Then a round ends early, but not before the fifth pair.
+  absl::Duration time_per_round = absl::Seconds(10);
 };
 
 // What replaying the unmodified kernel showed.
@@ -77,6 +94,7 @@ struct BaselineReport {
   // is remixed.
   v1::CompileReply code;
   v1::LaunchConfig launch;
+  v1::ClockReport clocks;  // of these replays
   std::vector<std::string>
       frontends;                  // that may remix, the preferred one first
   std::string refused_frontends;  // the others, and why
@@ -100,11 +118,14 @@ class Evaluator {
   // outcomes.
   v1::Outcome Evaluate(const v1::Variant& variant);
 
-  // The same with a sampling policy of its own, for re-measuring a winner
-  // before it is believed.
+  // The same with a sampling policy of its own.
   v1::Outcome EvaluateWith(const v1::Variant& variant,
                            const StoppingRule& stopping,
                            absl::Duration time_limit);
+
+  // The same for a winner before it is believed.
+  v1::Outcome Remeasure(const v1::Variant& variant,
+                        const FinalMeasurement& measurement);
 
   // Runs the variant once on the current reference and verifies; does not time.
   v1::Outcome VerifyOnly(const v1::Variant& variant);
@@ -116,6 +137,10 @@ class Evaluator {
 
  private:
   struct Built;  // a variant's code, loaded
+  struct LaunchTime {
+    double device_ns = 0;
+    double wall_ns = 0;  // 0: not read
+  };
 
   Evaluator(const UnitReader& unit, Device& device, CompilePool& pool,
             EvaluatorOptions options);
@@ -139,10 +164,16 @@ class Evaluator {
                                        Verdict* verdict);
   bool Build(const v1::Variant& variant, Built* built, v1::Outcome* outcome);
   bool RunAndJudge(LoadedKernel& kernel, const v1::LaunchConfig& launch,
-                   v1::Outcome* outcome, double* nanoseconds);
+                   v1::Outcome* outcome, LaunchTime* time);
+  v1::Outcome NewOutcome(const v1::Variant& variant) const;
+  // False where the outcome is settled without sampling.
+  bool BuildAndVerify(const v1::Variant& variant, Built* built,
+                      v1::Outcome* outcome);
   void Sample(Built& built, const StoppingRule& stopping,
               absl::Duration time_limit, v1::Outcome* outcome);
   bool SamplePair(Built& built, bool baseline_first, v1::Outcome* outcome);
+  bool KeepPair(const LaunchTime& baseline, const LaunchTime& variant,
+                v1::Outcome* outcome);
   absl::Duration Timeout() const;
 
   UnitReader unit_;
@@ -153,6 +184,7 @@ class Evaluator {
   std::unique_ptr<ResidentUnit> resident_;
   std::unique_ptr<LoadedKernel> baseline_kernel_;
   BaselineReport baseline_;
+  ClockWatch clock_watch_;       // of the outcome at hand
   bool baseline_equal_ = false;  // within tolerance of the epilogue
 };
 

@@ -128,7 +128,8 @@ struct Comparison {
   void AddTo(const std::string& name, nlohmann::ordered_json* json) const {
     const RatioEstimate ratio = Ratio();
     (*json)[name + "_ratio"] = ratio.ratio;
-    if (HasInterval()) (*json)[name + "_ratio_ci95"] = {ratio.low, ratio.high};
+    if (HasInterval())
+      (*json)[name + "_ratio_ci95"] = {ratio.low, ratio.high};
   }
 };
 
@@ -217,10 +218,10 @@ void PrintComparison(const v1::Result& result, const ComparedRuns& compared) {
               Median(compared.seconds.without), Median(compared.seconds.with),
               compared.seconds.Text().c_str());
   if (Median(compared.kernel_ms.with) > 0) {
-    std::printf("kernel     %.4g ms without, %.4g ms with, all launches: %s\n",
-                Median(compared.kernel_ms.without),
-                Median(compared.kernel_ms.with),
-                compared.kernel_ms.Text().c_str());
+    std::printf(
+        "kernel     %.4g ms without, %.4g ms with, all launches: %s\n",
+        Median(compared.kernel_ms.without), Median(compared.kernel_ms.with),
+        compared.kernel_ms.Text().c_str());
   }
   std::printf("replayed   %.3fx, 95%% interval %.3f to %.3f\n",
               replayed.ratio(), replayed.ci95_low(), replayed.ci95_high());

@@ -80,6 +80,7 @@ absl::StatusOr<std::unique_ptr<Device>> CliContext::MakeDevice() const {
   ASSIGN_OR_RETURN(const std::string kind, DeviceKind());
   if (kind != "cpu") {
     CudaDeviceOptions options;
+    options.keep_l2 = l2 == "warm";
     if (!absl::SimpleAtoi(kind.substr(5), &options.ordinal))
       return absl::InternalError(absl::StrCat("got device ", kind));
     return CreateCudaDevice(options);
@@ -124,6 +125,15 @@ void AddCommonOptions(CLI::App* verb, CliContext* context, bool reports) {
   if (reports)
     verb->add_flag("--json", context->json,
                    "report as JSON on standard output");
+}
+
+void AddL2Option(CLI::App* verb, CliContext* context) {
+  verb->add_option("--l2", context->l2,
+                   "what every timed launch, the baseline's too, finds in a "
+                   "GPU's L2 cache: cold, other bytes; or warm, what putting "
+                   "the unit's memory back left there")
+      ->check(CLI::IsMember({"cold", "warm"}))
+      ->capture_default_str();
 }
 
 absl::StatusOr<absl::Duration> ParseDuration(const std::string& text) {

@@ -31,6 +31,7 @@ struct CliContext {
   Settings settings;
   int exit_code = kExitDone;
   bool json = false;
+  std::string l2 = "cold";  // or "warm": what launches find in a GPU's L2 cache
 
   // Prints "reprise: message" and remembers the exit code that fits.
   void Fail(const absl::Status& status);
@@ -51,6 +52,9 @@ struct CliContext {
 // Adds the options every verb has (--store, --device, --threads, ...; --json
 // where the verb reports) to a subcommand.
 void AddCommonOptions(CLI::App* verb, CliContext* context, bool reports);
+
+// --l2, for verbs that time kernels.
+void AddL2Option(CLI::App* verb, CliContext* context);
 
 // "20s", "5m", "1h30m", "250ms". INVALID_ARGUMENT otherwise or when not
 // positive.

@@ -11,6 +11,7 @@
 #include "services/cli/optimize_job.h"
 #include "services/common/terminal.h"
 #include "services/coordinator/result_files.h"
+#include "services/coordinator/rewrite_sources.h"
 
 namespace reprise {
 namespace {
@@ -95,8 +96,9 @@ absl::Status OptimizeOne(const UnitReader& unit, Device& device,
       store = absl::StrCat(" --store ", Quoted(setting.value));
   }
   if (result.better()) {
-    result.set_reproduce(absl::StrCat("reprise replay ", unit.id(),
-                                      " --result ", Quoted(directory), store));
+    result.set_reproduce(absl::StrCat(
+        "reprise replay ", unit.id(), " --result ", Quoted(directory), store,
+        context->l2 == "warm" ? " --l2 warm" : ""));
   }
   results->push_back(result);
   RETURN_IF_ERROR(WriteResult(directory, result));
@@ -116,8 +118,8 @@ absl::StatusOr<OptimizeResults> RunOptimizeJob(const OptimizeJob& job,
       budget / static_cast<int64_t>(std::max<size_t>(job.units.size(), 1));
   options.max_trials = job.trials;
   options.seed = job.seed;
-  options.edit_source = !job.keep_source;
-  options.cuda_home = context->settings.Get("cuda_home");
+  if (!job.keep_source)
+    options.sources = RewriteSources(context->settings.Get("cuda_home"));
   if (job.frontend == "both") {
     options.frontends = {"clang", "nvrtc"};
   } else if (!job.frontend.empty()) {
@@ -222,6 +224,7 @@ void AddOptimizeVerb(CLI::App* app, CliContext* context) {
                  "and launches only");
   verb->add_option("--output", job->output, "directory for results")
       ->capture_default_str();
+  AddL2Option(verb, context);
   AddCommonOptions(verb, context, /*reports=*/true);
   verb->callback([job, context] {
     if (absl::Status status = RunOptimize(*job, context); !status.ok())

@@ -4,9 +4,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "replay/base/status_macros.h"
+#include "replay/engine/clock_watch.h"
 #include "replay/engine/evaluator.h"
 #include "services/cli/context.h"
 #include "services/coordinator/result_files.h"
+#include "services/coordinator/timing_report.h"
 
 namespace reprise {
 namespace {
@@ -36,7 +38,9 @@ nlohmann::ordered_json BaselineJson(const UnitReader& unit,
       {"baseline_ms", absl::ToDoubleMilliseconds(baseline.median_time)},
       {"matches_epilogue", baseline.matches_epilogue},
       {"deterministic", baseline.deterministic},
-      {"verdict", VerdictWord(baseline)}};
+      {"verdict", VerdictWord(baseline)},
+      {"l2", L2Text(device.l2)},
+      {"clocks", ClocksJson(baseline.clocks)}};
   return json;
 }
 
@@ -44,6 +48,7 @@ void AddOutcome(const v1::Outcome& outcome, nlohmann::ordered_json* json) {
   (*json)["outcome"] = v1::OutcomeKind_Name(outcome.kind()).substr(13);
   (*json)["diagnostics"] = outcome.diagnostics();
   (*json)["compile_ms"] = outcome.stages().compile_ms();
+  if (outcome.baseline_ns_size() > 0) (*json)["timing"] = TimingJson(outcome);
   if (outcome.kind() != v1::OUTCOME_KIND_OK) return;
   (*json)["speedup"] = outcome.speedup().ratio();
   (*json)["speedup_ci95"] = {outcome.speedup().ci95_low(),
@@ -61,6 +66,12 @@ void PrintText(const UnitReader& unit, const BaselineReport& baseline,
               VerdictWord(baseline).c_str(),
               baseline.deterministic ? "deterministic"
                                      : "varies from replay to replay");
+  if (!outcome.has_value() || outcome->baseline_ns_size() == 0) {
+    std::printf("timing     %s; %s\n", L2Text(device.l2).c_str(),
+                ClocksText(baseline.clocks).c_str());
+  } else {
+    std::printf("timing     %s\n", TimingText(*outcome).c_str());
+  }
   if (!outcome.has_value()) return;
   if (outcome->kind() != v1::OUTCOME_KIND_OK) {
     std::printf("variant    %s: %s\n",
@@ -163,6 +174,7 @@ void AddReplayVerb(CLI::App* app, CliContext* context) {
       ->capture_default_str();
   verb->add_option("--tolerance", options->tolerance,
                    "for floating-point results: 1e-6, or abs=1e-8,rel=1e-5");
+  AddL2Option(verb, context);
   AddCommonOptions(verb, context, /*reports=*/true);
   verb->callback([options, context] {
     if (absl::Status status = RunReplay(*options, context); !status.ok())

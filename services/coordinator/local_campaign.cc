@@ -9,12 +9,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "bayesopt/trial_space.h"
-#include "evolution/ast/analyze.h"
-#include "evolution/move_emitter.h"
 #include "evolution/unified_diff.h"
 #include "replay/base/log.h"
 #include "replay/base/status_macros.h"
-#include "replay/compiler/toolchain.h"
 #include "replay/engine/compile_input.h"
 #include "replay/engine/launch_geometry.h"
 #include "replay/engine/perturb.h"
@@ -25,6 +22,8 @@ namespace {
 // Shares of the budget: search, then confirmation of the best.
 constexpr double kSearchShare = 0.65;
 constexpr size_t kConfirmed = 4;
+// Of the best, so many are measured again in search of kConfirmed.
+constexpr size_t kMeasuredAgain = 8;
 // Somebody waits: the time for each confirmation.
 constexpr absl::Duration kHurriedConfirmation = absl::Seconds(1);
 constexpr size_t kTunedSources = 4;
@@ -64,15 +63,26 @@ std::string JoinDescriptions(std::string source, const std::string& build) {
 }
 
 // Several candidates are measured again and the best is taken, so each has to
-// be faster by more than the reported interval says.
-constexpr double kConfirmationConfidence = 0.999;
+// be faster by more than the reported interval says. A gain below a hundredth
+// is not told from what loading the same code elsewhere does.
+constexpr double kDecisionConfidence = 0.999;
+constexpr double kLeastRatio = 1.01;
 bool SurelyFaster(const v1::Outcome& outcome) {
   if (outcome.kind() != v1::OUTCOME_KIND_OK) return false;
   const std::vector<double> a(outcome.baseline_ns().begin(),
                               outcome.baseline_ns().end());
   const std::vector<double> b(outcome.variant_ns().begin(),
                               outcome.variant_ns().end());
-  return EstimateRatio(a, b, kConfirmationConfidence).low > 1;
+  const RatioEstimate estimate = EstimateRatio(a, b, kDecisionConfidence);
+  return estimate.low > 1 && estimate.ratio >= kLeastRatio;
+}
+
+void Keep(const char* phase, const std::string& description,
+          const v1::Outcome& outcome, v1::Result* result) {
+  v1::Remeasurement* measured = result->add_remeasurements();
+  measured->set_phase(phase);
+  measured->set_description(description);
+  *measured->mutable_outcome() = outcome;
 }
 
 bool HasTolerance(const v1::Tolerance& tolerance) {
@@ -101,24 +111,6 @@ v1::Tolerance AllowedIn(const v1::RangeErrors& errors, const v1::Unit& unit,
       return range.tolerance();
   }
   return default_tolerance;
-}
-
-evolution::SourceContext ContextOf(const v1::Unit& unit,
-                                   const v1::CompileInput& input) {
-  evolution::SourceContext context;
-  const v1::CompileTranslationUnit& tu = input.translation_units(0);
-  context.main_file = tu.main_file();
-  context.directory = tu.directory();
-  context.clang_args.assign(tu.clang_args().begin(), tu.clang_args().end());
-  for (int i = 0; i < tu.files_size(); ++i) {
-    context.files.push_back({tu.files(i).path(), tu.files(i).content(),
-                             unit.translation_units(0).files(i).system()});
-  }
-  context.kernel_symbol = unit.kernel().symbol();
-  context.architecture = unit.architecture();
-  const v1::Dim3& block = unit.launch().block();
-  context.threads_per_block = block.x() * block.y() * block.z();
-  return context;
 }
 
 }  // namespace
@@ -184,29 +176,22 @@ absl::StatusOr<std::unique_ptr<bayesopt::Optimizer>> LocalCampaign::NewTuner(
 }
 
 absl::Status LocalCampaign::PrepareEmitter() {
-  const Toolchain tools = FindToolchain(options_.cuda_home);
-  absl::StatusOr<evolution::SourceAnalysis> analysis = evolution::AnalyzeSource(
-      ContextOf(unit_.manifest(), *input_),
-      {.cuda_home = tools.cuda_home, .resource_dir = tools.clang_resources});
-  if (!analysis.ok()) {
-    LOG_WARNING("source rewrites are off for {}: {}", unit_.id(),
-                std::string(analysis.status().message()));
-    return absl::OkStatus();
-  }
-  evolvable_ = analysis->source;
-  evolution::MoveEmitterOptions options;
-  options.seed = options_.seed;
+  if (options_.sources == nullptr) return absl::OkStatus();
+  SourceOptions options;
   options.allow_inexact = AllowsInexact(evaluator_->unit().manifest(),
                                         evaluator_->baseline().tolerance);
-  ASSIGN_OR_RETURN(
-      emitter_, evolution::NewMoveEmitter(evolvable_,
-                                          std::move(analysis->moves), options));
+  options.seed = options_.seed;
+  ASSIGN_OR_RETURN(ProposedSources proposed,
+                   options_.sources(unit_, *input_, options));
+  emitter_ = std::move(proposed.emitter);
+  evolvable_ = std::move(proposed.evolvable);
   return absl::OkStatus();
 }
 
 absl::Status LocalCampaign::Prepare() {
   EvaluatorOptions options;
   options.tolerance = options_.tolerance;
+  options.compare_equal_code = options_.compare_equal_code;
   options.frontends = options_.frontends;
   if (options.frontends.empty() && device_.facts().kind != "cpu")
     options.frontends = {"clang", "nvrtc"};
@@ -251,7 +236,7 @@ absl::Status LocalCampaign::Prepare() {
   }
   ASSIGN_OR_RETURN(space_, bayesopt::BuildTrialSpace(space));
   mapper_ = std::make_unique<bayesopt::ParameterMapper>(recorded);
-  if (options_.edit_source && !Stopped()) RETURN_IF_ERROR(PrepareEmitter());
+  if (!Stopped()) RETURN_IF_ERROR(PrepareEmitter());
   auto recorded_source = std::make_unique<Source>();
   ASSIGN_OR_RETURN(recorded_source->tuner, NewTuner(0));
   recorded_source->best_log_ratio = 0;
@@ -448,10 +433,10 @@ bool LocalCampaign::EmitRound() {
 
 void LocalCampaign::Search() {
   PickFrontend();
-  bool tuning = true, emitting = true;
+  bool tuning = options_.tune, emitting = true;
   while (!OutOfBudget() && (tuning || emitting)) {
     emitting = EmitRound();
-    if (!OutOfBudget()) tuning = TuneRound();
+    if (tuning && !OutOfBudget()) tuning = TuneRound();
   }
 }
 
@@ -486,7 +471,7 @@ absl::Status LocalCampaign::FillWinner(const Candidate& winner,
 // what matters and nothing else.
 void LocalCampaign::Simplify(const StoppingRule& rule,
                              absl::Duration time_limit, Candidate* winner,
-                             v1::Outcome* outcome) {
+                             v1::Outcome* outcome, v1::Result* result) {
   if (emitter_ == nullptr || winner->proposal.id == 0 || Stopped()) return;
   const absl::Time start = absl::Now();
   for (bool simpler_found = true; simpler_found;) {
@@ -506,6 +491,7 @@ void LocalCampaign::Simplify(const StoppingRule& rule,
           candidate.proposal.description, mapper_->Describe(candidate.variant));
       v1::Outcome measured =
           evaluator_->EvaluateWith(candidate.variant, rule, time_limit / 8);
+      Keep("simplify", candidate.description, measured, result);
       const bool as_fast =
           measured.speedup().ratio() >= kAsFast * outcome->speedup().ratio();
       if (!SurelyFaster(measured) || !as_fast) continue;
@@ -517,24 +503,24 @@ void LocalCampaign::Simplify(const StoppingRule& rule,
   }
 }
 
-absl::Status LocalCampaign::Confirm(v1::Result* result) {
+// The best of the search that stand up to a second look, the surest first.
+std::vector<std::pair<v1::Outcome, LocalCampaign::Candidate>>
+LocalCampaign::ConfirmBest(const StoppingRule& rule, v1::Result* result) {
   std::stable_sort(candidates_.begin(), candidates_.end(),
                    [](const Candidate& a, const Candidate& b) {
                      return a.log_low > b.log_low;
                    });
-  StoppingRule careful;
-  careful.minimum_pairs = 12;
-  careful.maximum_pairs = 60;
-  careful.relative_width = 0.01;
   const absl::Duration each =
       std::max(options_.budget / (4.0 * kConfirmed), absl::Seconds(1));
   std::vector<std::pair<v1::Outcome, Candidate>> confirmed;
-  for (const Candidate& candidate : candidates_) {
+  for (size_t i = 0; i < std::min(candidates_.size(), kMeasuredAgain); ++i) {
+    const Candidate& candidate = candidates_[i];
     if (confirmed.size() >= kConfirmed || candidate.log_low <= 0) break;
     Report("confirm");
     v1::Outcome outcome = evaluator_->EvaluateWith(
-        candidate.variant, careful,
+        candidate.variant, rule,
         Stopped() ? std::min(each, kHurriedConfirmation) : each);
+    Keep("confirm", candidate.description, outcome, result);
     if (!SurelyFaster(outcome)) continue;
     confirmed.emplace_back(std::move(outcome), candidate);
   }
@@ -542,8 +528,32 @@ absl::Status LocalCampaign::Confirm(v1::Result* result) {
       confirmed.begin(), confirmed.end(), [](const auto& a, const auto& b) {
         return a.first.speedup().ci95_low() > b.first.speedup().ci95_low();
       });
-  for (auto& [outcome, candidate] : confirmed) {
-    Simplify(careful, options_.budget / 8, &candidate, &outcome);
+  return confirmed;
+}
+
+// All samples so far took part in choosing the winner, which flatters it.
+v1::Outcome LocalCampaign::MeasureFinally(const Candidate& winner,
+                                          v1::Result* result) {
+  Report("final");
+  FinalMeasurement measurement;
+  const absl::Duration limit =
+      Stopped() ? kHurriedConfirmation
+                : std::max(options_.budget / 10, absl::Seconds(2));
+  measurement.time_per_round = limit / measurement.rounds;
+  v1::Outcome outcome = evaluator_->Remeasure(winner.variant, measurement);
+  Keep("final", winner.description, outcome, result);
+  return outcome;
+}
+
+absl::Status LocalCampaign::Confirm(v1::Result* result) {
+  StoppingRule careful;
+  careful.minimum_pairs = 12;
+  careful.maximum_pairs = 60;
+  careful.relative_width = 0.01;
+  for (auto& [confirmed, candidate] : ConfirmBest(careful, result)) {
+    Simplify(careful, options_.budget / 8, &candidate, &confirmed, result);
+    const v1::Outcome outcome = MeasureFinally(candidate, result);
+    if (!SurelyFaster(outcome)) continue;
     PerturbOptions perturb;
     perturb.seed = options_.seed;
     ASSIGN_OR_RETURN(const PerturbedVerdict verdict,
@@ -587,6 +597,10 @@ absl::StatusOr<v1::Result> LocalCampaign::Run() {
   result.set_seed(options_.seed);
   result.set_verified(true);  // the baseline itself was
   result.set_interrupted(Stopped());
+  result.set_l2(device_.facts().l2);
+  *result.mutable_baseline_clocks() = baseline.clocks;
+  result.set_decision_confidence(kDecisionConfidence);
+  result.set_least_ratio(kLeastRatio);
   RETURN_IF_ERROR(Confirm(&result));
   const std::vector<double> baseline_ns(result.outcome().baseline_ns().begin(),
                                         result.outcome().baseline_ns().end());

@@ -4,8 +4,11 @@
 // service runs the same code per leased unit.
 //
 // Compilation of a batch runs in parallel; launches run alone, so that no
-// compiler disturbs a measurement. The winner is measured again before it is
-// believed, and has to hold on perturbed inputs.
+// compiler disturbs a measurement. The winner has to hold on perturbed inputs,
+// and is measured again before it is believed: the best of the search are
+// confirmed, the best of those is made simpler, and what comes out gets a final
+// sample that took part in no choice (docs/measuring.md says why that keeps
+// many trials from making a win by chance).
 //
 // Not thread-safe; callbacks run on the calling thread.
 #ifndef REPRISE_SERVICES_COORDINATOR_LOCAL_CAMPAIGN_H_
@@ -18,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -34,17 +38,36 @@
 
 namespace reprise {
 
+struct SourceOptions {
+  bool allow_inexact = false;  // results may differ in their last bits
+  uint64_t seed = 1;
+};
+
+struct ProposedSources {
+  std::unique_ptr<evolution::Emitter> emitter;  // null: nothing to propose
+  evolution::EvolvableSource evolvable;         // what patches are made against
+};
+
+// Where source variants of a unit come from (rewrite_sources.h).
+using SourceProposer = std::function<absl::StatusOr<ProposedSources>(
+    const UnitReader& unit, const v1::CompileInput& input,
+    const SourceOptions& options)>;
+
 struct CampaignOptions {
   absl::Duration budget = absl::Seconds(60);  // from the first trial on
   uint64_t max_trials = 0;                    // 0: as many as the budget allows
   uint64_t seed = 1;
   std::optional<v1::Tolerance> tolerance;
-  int batch = 4;          // variants compiled at a time
-  std::string cuda_home;  // empty: $CUDA_HOME or /usr/local/cuda
+  int batch = 4;  // variants compiled at a time
   // Compilers to choose from, "clang" and "nvrtc"; empty: both on a GPU, Clang
   // on the cpu device. Those that cannot remix the unit are left out.
   std::vector<std::string> frontends;
-  bool edit_source = true;  // else the recorded source is tuned as it is
+  // Null: the recorded source is tuned as it is.
+  SourceProposer sources;
+  // For checks of the measuring itself: the baseline is the recorded IR, and
+  // variants of the same machine code are measured like any other.
+  bool compare_equal_code = false;
+  bool tune = true;  // pipeline, code generation and launch too
   // Told to stop early (Ctrl-C): what was found so far is measured again, in a
   // few seconds, and returned.
   const std::atomic<bool>* stop = nullptr;
@@ -60,7 +83,7 @@ struct TrialRecord {
 };
 
 struct CampaignProgress {
-  std::string phase;  // "baseline", "search", "confirm", "simplify"
+  std::string phase;  // "baseline", "search", "confirm", "simplify", "final"
   absl::Duration elapsed;
   absl::Duration budget;
   uint64_t trials = 0;
@@ -105,8 +128,11 @@ class LocalCampaign {
   v1::Outcome EvaluateJob(const Job& job);
   void Remember(const Job& job, const v1::Outcome& outcome);
   absl::Status Confirm(v1::Result* result);
+  std::vector<std::pair<v1::Outcome, Candidate>> ConfirmBest(
+      const StoppingRule& rule, v1::Result* result);
+  v1::Outcome MeasureFinally(const Candidate& winner, v1::Result* result);
   void Simplify(const StoppingRule& rule, absl::Duration time_limit,
-                Candidate* winner, v1::Outcome* outcome);
+                Candidate* winner, v1::Outcome* outcome, v1::Result* result);
   absl::Status FillWinner(const Candidate& winner, const v1::Outcome& outcome,
                           v1::Result* result);
   bool Stopped() const;

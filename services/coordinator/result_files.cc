@@ -13,7 +13,9 @@
 #include "replay/base/file_util.h"
 #include "replay/base/sha256.h"
 #include "replay/base/status_macros.h"
+#include "replay/engine/clock_watch.h"
 #include "replay/engine/launch_geometry.h"
+#include "services/coordinator/timing_report.h"
 
 namespace reprise {
 namespace {
@@ -28,6 +30,42 @@ std::string BaselineName(v1::BaselineKind kind) {
   return kind == v1::BASELINE_KIND_APPLICATION_CODE
              ? "application's own machine code"
              : "recorded IR through default<O3>";
+}
+
+// What was measured after the search, without its samples.
+ordered_json RemeasurementsJson(const v1::Result& result) {
+  ordered_json json = ordered_json::array();
+  for (const v1::Remeasurement& measured : result.remeasurements()) {
+    const v1::Outcome& outcome = measured.outcome();
+    json.push_back(
+        {{"phase", measured.phase()},
+         {"description", measured.description()},
+         {"outcome", v1::OutcomeKind_Name(outcome.kind()).substr(13)},
+         {"speedup", outcome.speedup().ratio()},
+         {"speedup_ci95",
+          {outcome.speedup().ci95_low(), outcome.speedup().ci95_high()}},
+         {"pairs", outcome.speedup().pairs()}});
+  }
+  return json;
+}
+
+ordered_json DecisionJson(const v1::Result& result) {
+  return {{"confidence", result.decision_confidence()},
+          {"least_ratio", result.least_ratio()},
+          {"measured_again", RemeasurementsJson(result)}};
+}
+
+std::string BeliefText(const v1::Result& result) {
+  return absl::StrFormat(
+      "by a sample of its own: above 1 with %.4g%% confidence, at least %.4g",
+      100 * result.decision_confidence(), result.least_ratio());
+}
+
+// Of a search that found nothing, the conditions alone.
+std::string ConditionsText(const v1::Result& result) {
+  return result.better() ? TimingText(result.outcome())
+                         : absl::StrCat(L2Text(result.l2()), "; ",
+                                        ClocksText(result.baseline_clocks()));
 }
 
 std::string Indented(const std::string& text) {
@@ -151,6 +189,10 @@ ordered_json ResultJson(const v1::Result& result) {
   json["speedup_ci95"] = {result.better() ? speedup.ci95_low() : 1.0,
                           result.better() ? speedup.ci95_high() : 1.0};
   json["pairs"] = speedup.pairs();
+  json["l2"] = L2Text(result.l2());
+  json["baseline_clocks"] = ClocksJson(result.baseline_clocks());
+  if (result.better()) json["timing"] = TimingJson(result.outcome());
+  json["decision"] = DecisionJson(result);
   json["interrupted"] = result.interrupted();
   json["verified"] = result.verified();
   json["perturbed_inputs"] = result.perturbed();
@@ -195,9 +237,12 @@ std::string TrialJson(const TrialRecord& trial) {
     json["speedup_ci95"] = {trial.outcome.speedup().ci95_low(),
                             trial.outcome.speedup().ci95_high()};
     json["pairs"] = trial.outcome.speedup().pairs();
+    json["stopped_by"] = trial.outcome.speedup().stopped_by();
   } else {
     json["diagnostics"] = trial.outcome.diagnostics();
   }
+  if (trial.outcome.baseline_ns_size() > 0)
+    json["timing"] = TimingJson(trial.outcome);
   json["compile_ms"] = trial.outcome.stages().compile_ms();
   json["variant_sha256"] = HexEncode(trial.outcome.variant_digest());
   json["machine_code_sha256"] = HexEncode(trial.outcome.machine_code_sha256());
@@ -225,6 +270,7 @@ std::string ResultText(const v1::Result& result) {
         "speed-up   %.3fx, 95%% interval %.3f to %.3f, %d interleaved pairs\n",
         speedup.ratio(), speedup.ci95_low(), speedup.ci95_high(),
         speedup.pairs());
+    absl::StrAppend(&text, "believed   ", BeliefText(result), "\n");
     absl::StrAppendFormat(&text,
                           "verified   every launch, %s; perturbed inputs: %s\n",
                           ErrorsText(result), result.perturbed());
@@ -240,6 +286,7 @@ std::string ResultText(const v1::Result& result) {
                       result.patch_root(), "\n", Indented(result.patch()));
     }
   }
+  absl::StrAppend(&text, "timing     ", ConditionsText(result), "\n");
   absl::StrAppend(&text, "search     ", SearchText(result), "\n");
   if (!result.reproduce().empty())
     absl::StrAppend(&text, "reproduce  ", result.reproduce(), "\n");

@@ -28,9 +28,11 @@
   X(DeviceGetCount, "cuDeviceGetCount", cuDeviceGetCount)             \
   X(DeviceGetName, "cuDeviceGetName", cuDeviceGetName)                \
   X(DeviceGetAttribute, "cuDeviceGetAttribute", cuDeviceGetAttribute) \
+  X(DeviceGetPCIBusId, "cuDeviceGetPCIBusId", cuDeviceGetPCIBusId)    \
   X(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain",               \
     cuDevicePrimaryCtxRetain)                                         \
   X(CtxSetCurrent, "cuCtxSetCurrent", cuCtxSetCurrent)                \
+  X(CtxSynchronize, "cuCtxSynchronize", cuCtxSynchronize)             \
   X(MemGetInfo, "cuMemGetInfo_v2", cuMemGetInfo)                      \
   X(MemAlloc, "cuMemAlloc_v2", cuMemAlloc)                            \
   X(MemFree, "cuMemFree_v2", cuMemFree)                               \

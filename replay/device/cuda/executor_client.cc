@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "replay/base/file_util.h"
 #include "replay/base/log.h"
 #include "replay/base/status_macros.h"
@@ -436,13 +435,11 @@ absl::StatusOr<LaunchReport> ClientImpl::Launch(
   *request.mutable_launch() = launch;
   request.mutable_launch()->set_timeout_ms(absl::ToDoubleMilliseconds(timeout));
   v1::CudaExecutorReply reply;
-  const absl::Time start = absl::Now();
   ASSIGN_OR_RETURN(Result result, Send(request));
   if (result == Result::kDone) {
     ASSIGN_OR_RETURN(result, Receive(timeout + kLaunchSlack, &reply));
   }
   LaunchReport report;
-  report.wall_time = absl::Now() - start;
   const bool timed_out = result == Result::kTimeout ||
                          (result == Result::kDied && WIFEXITED(wait_status_) &&
                           WEXITSTATUS(wait_status_) == cuda::kTimeoutExitCode);
@@ -459,6 +456,8 @@ absl::StatusOr<LaunchReport> ClientImpl::Launch(
     report.kind = reply.launch().kind();
     report.diagnostics = reply.launch().diagnostics();
     report.device_time = absl::Nanoseconds(reply.launch().duration_ns());
+    report.wall_time = absl::Nanoseconds(reply.launch().wall_ns());
+    if (reply.launch().has_clocks()) report.clocks = reply.launch().clocks();
     report.printf_output = reply.launch().printf_output();
     report.accesses = std::move(*reply.mutable_launch()->mutable_accesses());
     unit->has_state = !reply.context_lost();

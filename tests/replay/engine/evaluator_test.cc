@@ -1,163 +1,17 @@
-// The engine's rules on a device whose behaviour the machine code spells out:
-// "time=50 wrong" and so on.
+// The engine's rules on a device whose behaviour the machine code spells out
+// (fake_device.h).
 #include "replay/engine/evaluator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "replay/base/file_util.h"
-#include "replay/base/sha256.h"
+#include "tests/replay/engine/fake_device.h"
 
 namespace reprise {
 namespace {
 
 using testing::HasSubstr;
-
-struct FakeKernel : LoadedKernel {
-  std::string code;
-};
-
-// Counts what the engine does and answers as the code says.
-class FakeResident : public ResidentUnit {
- public:
-  FakeResident(std::vector<std::string>* log, std::string application)
-      : log_(log), application_(std::move(application)) {}
-
-  absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(
-      const v1::CompileReply& code, const std::string&) override {
-    auto kernel = std::make_unique<FakeKernel>();
-    kernel->code = code.code();
-    return kernel;
-  }
-  absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadApplicationKernel()
-      override {
-    if (application_.empty()) return ResidentUnit::LoadApplicationKernel();
-    auto kernel = std::make_unique<FakeKernel>();
-    kernel->code = application_;
-    return kernel;
-  }
-  absl::Status Restore() override {
-    log_->push_back("restore");
-    return absl::OkStatus();
-  }
-  absl::Status Poison(uint64_t seed) override {
-    log_->push_back("poison");
-    seeds.push_back(seed);
-    return absl::OkStatus();
-  }
-  absl::StatusOr<LaunchReport> Launch(LoadedKernel& kernel,
-                                      const LaunchOptions&) override {
-    const std::string& code = static_cast<FakeKernel&>(kernel).code;
-    log_->push_back(absl::StrCat("launch ", code));
-    last_ = code;
-    LaunchReport report;
-    report.kind = absl::StrContains(code, "hang") ? v1::OUTCOME_KIND_TIMEOUT
-                  : absl::StrContains(code, "fault")
-                      ? v1::OUTCOME_KIND_DEVICE_FAULT
-                      : v1::OUTCOME_KIND_OK;
-    int microseconds = 100;
-    const size_t at = code.find("time=");
-    if (at != std::string::npos)
-      microseconds = std::atoi(code.c_str() + at + 5);
-    ++launches_;
-    report.device_time = absl::Microseconds(microseconds) +
-                         absl::Nanoseconds(launches_ % 7 * 100);
-    if (absl::StrContains(code, "broken machine"))
-      return absl::UnavailableError("the executor is gone");
-    return report;
-  }
-  absl::StatusOr<Verdict> Verify(const v1::Tolerance&) override {
-    log_->push_back("verify");
-    Verdict verdict;
-    verdict.equal = true;
-    v1::RangeErrors range;
-    range.set_name("argument 0");
-    range.set_address(0x200000000000);
-    range.set_element_type(v1::ELEMENT_TYPE_F32);
-    range.set_compared_elements(8);
-    // "late wrong" computes the right thing the first time only.
-    const bool late = absl::StrContains(last_, "late wrong") && ++late_ > 2;
-    const bool first = absl::StrContains(last_, "first wrong") && late_++ == 0;
-    const bool timed =
-        absl::StrContains(last_, "late") || absl::StrContains(last_, "first");
-    if (late || first || (absl::StrContains(last_, "wrong") && !timed)) {
-      verdict.equal = false;
-      range.set_wrong_elements(1);
-      range.set_first_wrong_element(3);
-      range.set_got("1");
-      range.set_expected("2");
-      range.set_max_absolute(1);
-    }
-    verdict.ranges.push_back(range);
-    return verdict;
-  }
-  absl::Status AdoptReference() override {
-    log_->push_back("adopt");
-    return absl::OkStatus();
-  }
-
-  std::vector<uint64_t> seeds;
-
- private:
-  std::vector<std::string>* log_;
-  const std::string application_;
-  std::string last_;
-  int launches_ = 0;
-  int late_ = 0;
-};
-
-class FakeDevice : public Device {
- public:
-  FakeDevice() {
-    facts_.kind = "cpu";
-    facts_.name = "fake";
-  }
-  const DeviceFacts& facts() const override { return facts_; }
-  void SetArchitecture(const std::string& name) { facts_.architecture = name; }
-  v1::CompileTarget compile_target() const override {
-    return v1::COMPILE_TARGET_CPU;
-  }
-  absl::StatusOr<std::unique_ptr<ResidentUnit>> Load(
-      const UnitReader&, const LoadOptions&) override {
-    auto resident = std::make_unique<FakeResident>(&log, application);
-    last = resident.get();
-    return resident;
-  }
-  std::vector<std::string> log;
-  std::string application;  // machine code of its own; empty: not here
-  FakeResident* last = nullptr;
-
- private:
-  DeviceFacts facts_;
-};
-
-// The variant's pipeline text is its machine code.
-class FakePool : public CompilePool {
- public:
-  absl::StatusOr<v1::CompileReply> Compile(
-      const std::shared_ptr<const v1::CompileInput>& input,
-      const v1::Variant& variant, v1::CompileTarget) override {
-    architecture = input->architecture();
-    v1::CompileReply reply;
-    const std::string text =
-        variant.pipeline().empty() ? baseline : variant.pipeline();
-    reply.set_kind(absl::StrContains(text, "syntax")
-                       ? v1::OUTCOME_KIND_COMPILE_ERROR
-                       : v1::OUTCOME_KIND_OK);
-    reply.set_diagnostics(
-        absl::StrContains(text, "syntax") ? "a.cu:3: expected ';'" : "");
-    reply.set_code(text);
-    reply.set_code_sha256(Sha256(text));
-    reply.add_kernels()->set_symbol("k");
-    return reply;
-  }
-  Statistics statistics() const override { return {}; }
-  std::string baseline = "time=100";
-  std::string architecture;  // last built for
-};
 
 class EvaluatorTest : public testing::Test {
  protected:
@@ -333,6 +187,140 @@ TEST_F(EvaluatorTest, IrThatMissesWhatTheApplicationComputesIsNotRemixed) {
   ASSERT_TRUE(evaluator.ok()) << evaluator.status();
   EXPECT_EQ((*evaluator)->Evaluate(Code("time=50")).kind(),
             v1::OUTCOME_KIND_COMPILE_ERROR);
+}
+
+// A sample like any other at an SM clock of `mhz`.
+v1::ClockSample Clocks(uint32_t mhz, uint64_t reasons = 0) {
+  v1::ClockSample sample;
+  sample.set_sm_mhz(mhz);
+  sample.set_memory_mhz(2619);
+  sample.set_event_reasons(reasons);
+  return sample;
+}
+constexpr uint64_t kThermalSlowdown = 0x20;
+// Launches of Create with the options as they are.
+constexpr int kLaunchesBefore = 4;
+
+TEST_F(EvaluatorTest, OutcomeSaysUnderWhatItWasMeasured) {
+  device_.mutable_facts().l2 = v1::L2_POLICY_WARM;
+  device_.behaviour.clocks = [](int launch) {
+    return Clocks(launch % 2 == 0 ? 1980 : 1965);
+  };
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  EXPECT_EQ((*evaluator)->baseline().clocks.samples(), 4u);
+  const v1::Outcome outcome = (*evaluator)->Evaluate(Code("time=50"));
+  const v1::Timing& timing = outcome.timing();
+  EXPECT_EQ(timing.l2(), v1::L2_POLICY_WARM);
+  EXPECT_EQ(timing.clocks().sm_mhz_low(), 1965u);
+  EXPECT_EQ(timing.clocks().sm_mhz_high(), 1980u);
+  EXPECT_EQ(timing.discarded_pairs_size(), 0);
+  EXPECT_EQ(timing.variant_wall_ns_size(), outcome.variant_ns_size());
+  EXPECT_GT(timing.variant_wall_ns(0), outcome.variant_ns(0));
+}
+
+TEST_F(EvaluatorTest, DeviceThatTellsNoClocksSaysWhy) {
+  device_.mutable_facts().clocks_unknown = "it has none";
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  const v1::Outcome outcome = (*evaluator)->Evaluate(Code("time=50"));
+  EXPECT_EQ(outcome.timing().clocks().unknown(), "it has none");
+  EXPECT_EQ((*evaluator)->baseline().clocks.unknown(), "it has none");
+}
+
+TEST_F(EvaluatorTest, PairUnderASlowdownIsMeasuredAgain) {
+  // The variant's launch of the second pair.
+  device_.behaviour.clocks = [](int launch) {
+    return Clocks(1980, launch == kLaunchesBefore + 4 ? kThermalSlowdown : 0);
+  };
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  device_.log.clear();
+  const v1::Outcome outcome = (*evaluator)->Evaluate(Code("time=50"));
+  EXPECT_EQ(outcome.kind(), v1::OUTCOME_KIND_OK) << outcome.diagnostics();
+  ASSERT_EQ(outcome.timing().discarded_pairs_size(), 1);
+  EXPECT_EQ(outcome.timing().discarded_pairs(0).reason(), "thermal slowdown");
+  EXPECT_GT(outcome.timing().discarded_pairs(0).variant_ns(), 49e3);
+  EXPECT_EQ(outcome.timing().doubtful_pairs(), 0u);
+  // A launch to verify, the pairs that count, and the one that does not.
+  EXPECT_EQ(device_.log.size() / 4,
+            static_cast<size_t>(1 + 2 * outcome.baseline_ns_size() + 2));
+  // In the order that the discarded pair had.
+  EXPECT_EQ(device_.log[4 * 3 + 2], "launch time=50");
+  EXPECT_EQ(device_.log[4 * 5 + 2], "launch time=50");
+}
+
+TEST_F(EvaluatorTest, PairAcrossAChangeOfTheClockIsMeasuredAgain) {
+  device_.behaviour.clocks = [](int launch) {
+    return Clocks(launch < kLaunchesBefore + 5 ? 1980 : 1410);
+  };
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  const v1::Outcome outcome = (*evaluator)->Evaluate(Code("time=50"));
+  ASSERT_EQ(outcome.timing().discarded_pairs_size(), 1);
+  EXPECT_EQ(outcome.timing().discarded_pairs(0).reason(),
+            "the SM clock moved between 1410 and 1980 MHz");
+}
+
+TEST_F(EvaluatorTest, DeviceThatStaysSlowedDownIsMeasuredAndItIsSaid) {
+  options_.most_discarded_pairs = 4;
+  device_.behaviour.clocks = [](int) { return Clocks(900, kThermalSlowdown); };
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  const v1::Outcome outcome = (*evaluator)->Evaluate(Code("time=50"));
+  EXPECT_EQ(outcome.kind(), v1::OUTCOME_KIND_OK) << outcome.diagnostics();
+  EXPECT_EQ(outcome.timing().discarded_pairs_size(), 4);
+  EXPECT_EQ(outcome.timing().doubtful_pairs(),
+            static_cast<uint32_t>(outcome.baseline_ns_size()));
+  EXPECT_EQ(outcome.timing().doubt(), "thermal slowdown");
+}
+
+TEST_F(EvaluatorTest, TimeThatDeviceTimeLeavesOutIsNoSpeedup) {
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok());
+  const v1::Outcome outcome =
+      (*evaluator)->Evaluate(Code("time=50 escapes=60"));
+  EXPECT_EQ(outcome.kind(), v1::OUTCOME_KIND_REJECTED);
+  EXPECT_THAT(outcome.diagnostics(), HasSubstr("leaves out work"));
+  EXPECT_EQ(outcome.baseline_ns_size(), 8);
+  EXPECT_NEAR(outcome.timing().wall_excess_ns(), 60e3, 5e3);
+  // What the host does to both is no work of the variant.
+  EXPECT_EQ((*evaluator)->Evaluate(Code("time=50 escapes=4")).kind(),
+            v1::OUTCOME_KIND_OK);
+}
+
+TEST_F(EvaluatorTest, WallClockThatWasNotReadAccusesNobody) {
+  device_.behaviour.reads_wall_clock = false;
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok());
+  const v1::Outcome outcome =
+      (*evaluator)->Evaluate(Code("time=50 escapes=60"));
+  EXPECT_EQ(outcome.kind(), v1::OUTCOME_KIND_OK);
+  EXPECT_EQ(outcome.timing().variant_wall_ns_size(), 0);
+}
+
+TEST_F(EvaluatorTest, FinalMeasurementLoadsBothCodesAnewForEachRound) {
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok());
+  const int loads = device_.last->loads;
+  FinalMeasurement measurement;
+  const v1::Outcome outcome =
+      (*evaluator)->Remeasure(Code("time=50"), measurement);
+  EXPECT_EQ(outcome.kind(), v1::OUTCOME_KIND_OK) << outcome.diagnostics();
+  EXPECT_EQ(device_.last->loads - loads, 2 * measurement.rounds);
+  // However sure the first pairs are.
+  EXPECT_EQ(outcome.baseline_ns_size(), 60);
+  EXPECT_EQ(outcome.speedup().pairs(), 60u);
+  EXPECT_EQ(outcome.timing().baseline_wall_ns_size(), 60);
+  EXPECT_EQ(outcome.speedup().stopped_by(), "fixed sample");
+  EXPECT_NEAR(outcome.speedup().ratio(), 2, 0.05);
+}
+
+TEST_F(EvaluatorTest, FinalMeasurementFindsWhatTurnsWrong) {
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok());
+  EXPECT_EQ((*evaluator)->Remeasure(Code("time=10 late wrong"), {}).kind(),
+            v1::OUTCOME_KIND_WRONG_RESULT);
 }
 
 TEST_F(EvaluatorTest, NewerGpuIsBuiltForItself) {

@@ -153,6 +153,7 @@ class CpuDevice : public Device {
     facts_.name =
         absl::StrCat(ProcessorName(), ", ", facts_.parallel_units, " threads");
     facts_.architecture = "x86-64";
+    facts_.clocks_unknown = "the cpu device does not read them";
     facts_.max_shared_bytes_per_block = kMaxSharedBytes;
   }
   const DeviceFacts& facts() const override { return facts_; }

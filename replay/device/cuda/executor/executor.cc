@@ -184,11 +184,23 @@ absl::Status Executor::RunKernel(const v1::LaunchCudaRequest& request,
   launch->set_kind(result.kind);
   launch->set_diagnostics(result.diagnostics);
   launch->set_duration_ns(result.duration_ns);
+  launch->set_wall_ns(result.wall_ns);
+  if (request.sample_clocks()) RETURN_IF_ERROR(SampleClocks(launch));
   launch->set_printf_output(output_->Take());
   if (recorder == nullptr || result.kind != v1::OUTCOME_KIND_OK)
     return absl::OkStatus();
   ASSIGN_OR_RETURN(*launch->mutable_accesses(),
                    recorder->Report(launch->mutable_diagnostics()));
+  return absl::OkStatus();
+}
+
+absl::Status Executor::SampleClocks(v1::LaunchReply* launch) {
+  if (clocks_ == nullptr) {
+    ASSIGN_OR_RETURN(const std::string bus_id, gpu_->PciBusId());
+    clocks_ = ClockReader::Create(bus_id);
+  }
+  std::optional<v1::ClockSample> sample = clocks_->SampleIfDue();
+  if (sample.has_value()) *launch->mutable_clocks() = *std::move(sample);
   return absl::OkStatus();
 }
 

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "replay/device/cuda/executor/clock_reader.h"
 #include "replay/device/cuda/executor/gpu.h"
 #include "replay/device/cuda/executor/module.h"
 #include "replay/device/cuda/executor/output_capture.h"
@@ -57,11 +58,13 @@ class Executor {
   // Makes the unit the active one.
   absl::StatusOr<UnitMemory*> Activate(uint64_t id);
   absl::Status DeactivateOthers(uint64_t id);
+  absl::Status SampleClocks(v1::LaunchReply* launch);
 
   std::unique_ptr<Gpu> gpu_;
   std::unique_ptr<OutputCapture> output_;
   RegisteredWindow window_;
   Watchdog watchdog_;
+  std::unique_ptr<ClockReader> clocks_;  // from the first time they are wanted
   std::map<uint64_t, std::unique_ptr<UnitMemory>> units_;
   std::map<uint64_t, std::unique_ptr<Module>> modules_;
 };

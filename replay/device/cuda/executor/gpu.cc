@@ -55,6 +55,13 @@ absl::StatusOr<int> Gpu::Attribute(CUdevice_attribute attribute) const {
   return value;
 }
 
+absl::StatusOr<std::string> Gpu::PciBusId() const {
+  char id[32] = {};
+  CUDA_RETURN_IF_ERROR(*driver_, DeviceGetPCIBusId,
+                       (id, sizeof(id) - 1, device_));
+  return std::string(id);
+}
+
 absl::Status Gpu::ReadFacts() {
   char name[256] = {};
   CUDA_RETURN_IF_ERROR(*driver_, DeviceGetName,

@@ -33,6 +33,8 @@ class Gpu {
   const v1::CudaDeviceFacts& facts() const { return facts_; }
   CUdevice device() const { return device_; }
   CUstream stream() const { return stream_; }
+  // "0000:3b:00.0".
+  absl::StatusOr<std::string> PciBusId() const;
 
   absl::Status Upload(uint64_t to, const void* from, uint64_t bytes);
   // Waits for the bytes.

@@ -1,5 +1,7 @@
 #include "replay/device/cuda/executor/launcher.h"
 
+#include <chrono>
+
 #include "absl/strings/str_cat.h"
 #include "replay/base/status_macros.h"
 
@@ -99,10 +101,12 @@ absl::StatusOr<LaunchResult> RunLaunch(Gpu& gpu, CUfunction kernel,
                                        std::string arguments, bool flush_l2) {
   const Driver& d = gpu.driver();
   LaunchResult result;
+  std::chrono::steady_clock::time_point start;
   CUresult code = AllowWhatIsAsked(d, kernel, launch);
   if (code == CUDA_SUCCESS) {
     if (flush_l2) RETURN_IF_ERROR(gpu.FlushL2());
     RETURN_IF_ERROR(gpu.Delay());
+    start = std::chrono::steady_clock::now();
     RETURN_IF_ERROR(gpu.RecordStart());
     code = Submit(gpu, kernel, launch, arguments);
   }
@@ -114,6 +118,10 @@ absl::StatusOr<LaunchResult> RunLaunch(Gpu& gpu, CUfunction kernel,
   }
   if (code == CUDA_SUCCESS) code = gpu.RecordStop();
   if (code == CUDA_SUCCESS) code = d.StreamSynchronize(gpu.stream());
+  if (code == CUDA_SUCCESS) code = d.CtxSynchronize();
+  result.wall_ns = std::chrono::duration<double, std::nano>(
+                       std::chrono::steady_clock::now() - start)
+                       .count();
   if (IsHardware(code)) return d.Check(code, "the launch");
   if (code != CUDA_SUCCESS) {
     result.kind = v1::OUTCOME_KIND_DEVICE_FAULT;

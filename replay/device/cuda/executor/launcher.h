@@ -13,6 +13,9 @@ struct LaunchResult {
   v1::OutcomeKind kind = v1::OUTCOME_KIND_OK;
   std::string diagnostics;
   double duration_ns = 0;
+  // By the host's clock, from before the first event until the whole device has
+  // nothing left to do: work that the events do not see shows here.
+  double wall_ns = 0;
   bool context_lost = false;
 };
 

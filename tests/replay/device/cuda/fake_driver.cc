@@ -32,6 +32,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "replay/device/cuda/access_notes.h"
@@ -88,6 +89,7 @@ uint64_t created_bytes = 0;
 uint64_t uploads = 0;
 std::map<char*, size_t> registered;
 double last_ns = 0;
+useconds_t escaped_us = 0;  // of work that only the whole context waits for
 std::map<CUmemGenericAllocationHandle, size_t> handles;
 sigjmp_buf after_fault;
 
@@ -122,6 +124,12 @@ void NearlyDouble(CUmod_st&, const Arguments& a) {
 
 void Triple(CUmod_st&, const Arguments& a) {
   for (uint64_t i = 0; i < a.count; ++i) a.out[i] = 3 * a.in[i];
+}
+
+// Right, but two milliseconds of work escape its stream.
+void Escape(CUmod_st& module, const Arguments& a) {
+  Double(module, a);
+  escaped_us = 2000;
 }
 
 void Nothing(CUmod_st&, const Arguments&) {}
@@ -223,6 +231,7 @@ const std::map<std::string, FakeKernel>& FakeKernels() {
       {"slack", Slack},
       {"writes_input", WritesInput},
       {"null", Null},
+      {"escape", Escape},
       {"spin", Spin},
       {"print", Print},
       {"scale", Scale},
@@ -347,6 +356,14 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuCtxSetCurrent(CUcontext) { return CUDA_SUCCESS; }
+EXPORT CUresult cuCtxSynchronize() {
+  usleep(std::exchange(escaped_us, 0));
+  return sticky;
+}
+EXPORT CUresult cuDeviceGetPCIBusId(char* id, int bytes, CUdevice device) {
+  std::snprintf(id, static_cast<size_t>(bytes), "0000:%02x:00.0", device + 1);
+  return CUDA_SUCCESS;
+}
 EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   *total = Environment("REPRISE_FAKE_CUDA_BYTES", uint64_t{1} << 40);
   *free = *total - created_bytes;
