@@ -134,7 +134,8 @@ struct LoadOptions {
   // write elsewhere than it was seen to.
   bool inputs_differ = false;
   // One launch is all: it need not be restored after or verified, so a device
-  // may do without the copies for that. Restore and Verify may fail then.
+  // may do without the copies for that. Another Launch, and Verify, may fail
+  // then.
   bool run_once = false;
 };
 

@@ -467,6 +467,24 @@ TEST_F(CudaDeviceTest, InstrumentedLaunchReportsWhatWasTouched) {
   EXPECT_TRUE(Judge(*resident_).equal);
 }
 
+TEST_F(CudaDeviceTest, RunsOnceWithoutCopiesToRestoreOrCompareWith) {
+  device_ = MakeDevice();
+  const auto resident = device_->Load(Unit(), {.run_once = true});
+  ASSERT_TRUE(resident.ok()) << resident.status();
+  const auto kernel = LoadCode(**resident, "double");
+  ASSERT_TRUE((*resident)->Restore().ok());
+  LaunchOptions options;
+  options.launch = unit_.launch();
+  const auto report = (*resident)->Launch(*kernel, options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->kind, v1::OUTCOME_KIND_OK) << report->diagnostics;
+  ASSERT_TRUE((*resident)->Restore().ok());
+  EXPECT_EQ((*resident)->Launch(*kernel, options).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ((*resident)->Verify(v1::Tolerance()).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
 TEST_F(CudaDeviceTest, VerdictThatCameWithTheLaunchIsOfItsToleranceAndState) {
   Load();
   const auto kernel = LoadCode(*resident_, "nearly_double");
