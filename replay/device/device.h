@@ -75,6 +75,8 @@ struct LaunchOptions {
   // Clocks are wanted with the report; where they can be read they come with
   // it, or with one soon after.
   bool sample_clocks = false;
+  // Another one than DeviceFacts says, where the device controls its cache.
+  std::optional<v1::L2Policy> l2;
   // That of the Verify to come: a device may verify at once, so that nobody
   // waits for a message between the two.
   std::optional<v1::Tolerance> verify_tolerance;

@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -413,6 +414,7 @@ absl::StatusOr<LaunchReport> Evaluator::RunOnce(LoadedKernel& kernel,
   options.timeout = timeout;
   options.poison_seed = seed;
   options.verify_tolerance = baseline_.tolerance;
+  options.l2 = l2_;
   options.sample_clocks = true;
   ASSIGN_OR_RETURN(LaunchReport report, resident_->Launch(kernel, options));
   clock_watch_.Note(report.clocks);
@@ -602,7 +604,7 @@ v1::Outcome Evaluator::NewOutcome(const v1::Variant& variant) const {
   outcome.set_baseline(baseline_.kind);
   outcome.set_device(device_.facts().kind);
   outcome.set_device_name(device_.facts().name);
-  outcome.mutable_timing()->set_l2(device_.facts().l2);
+  outcome.mutable_timing()->set_l2(l2_.value_or(device_.facts().l2));
   return outcome;
 }
 
@@ -644,6 +646,8 @@ v1::Outcome Evaluator::Remeasure(const v1::Variant& variant,
   fixed.maximum_pairs = measurement.pairs_per_round;
   fixed.relative_width = 0;
   fixed.loser_ratio = 0;
+  l2_ = measurement.l2;
+  const absl::Cleanup usual_l2 = [this] { l2_.reset(); };
   v1::Outcome outcome = NewOutcome(variant);
   clock_watch_ = ClockWatch(device_.facts().clocks_unknown);
   for (int round = 0; round < measurement.rounds; ++round) {

@@ -79,6 +79,8 @@ struct FinalMeasurement {
   int pairs_per_round = 20;
   // Then a round ends early, but not before the fifth pair.
   absl::Duration time_per_round = absl::Seconds(10);
+  // Another policy than the device's.
+  std::optional<v1::L2Policy> l2;
 };
 
 // What replaying the unmodified kernel showed.
@@ -184,8 +186,9 @@ class Evaluator {
   std::unique_ptr<ResidentUnit> resident_;
   std::unique_ptr<LoadedKernel> baseline_kernel_;
   BaselineReport baseline_;
-  ClockWatch clock_watch_;       // of the outcome at hand
-  bool baseline_equal_ = false;  // within tolerance of the epilogue
+  std::optional<v1::L2Policy> l2_;  // of the measurement at hand
+  ClockWatch clock_watch_;          // of the outcome at hand
+  bool baseline_equal_ = false;     // within tolerance of the epilogue
 };
 
 // "array[17] (+0x44): got 1.5, expected 2.5; 3 of 1024 elements differ, ..."

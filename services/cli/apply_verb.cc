@@ -128,8 +128,7 @@ struct Comparison {
   void AddTo(const std::string& name, nlohmann::ordered_json* json) const {
     const RatioEstimate ratio = Ratio();
     (*json)[name + "_ratio"] = ratio.ratio;
-    if (HasInterval())
-      (*json)[name + "_ratio_ci95"] = {ratio.low, ratio.high};
+    if (HasInterval()) (*json)[name + "_ratio_ci95"] = {ratio.low, ratio.high};
   }
 };
 
@@ -192,6 +191,7 @@ absl::StatusOr<ComparedRuns> CompareRuns(const ApplyOptions& options,
 nlohmann::ordered_json ComparisonJson(const v1::Result& result,
                                       const ComparedRuns& compared) {
   const v1::Speedup& replayed = result.outcome().speedup();
+  const RatioInterval expected = ExpectedInProgram(result);
   nlohmann::ordered_json json = {
       {"schema", "reprise.apply/2"},
       {"kernel", result.kernel_symbol()},
@@ -204,6 +204,7 @@ nlohmann::ordered_json ComparisonJson(const v1::Result& result,
       {"kernel_ms_with", compared.kernel_ms.with},
       {"replay_ratio", replayed.ratio()},
       {"replay_ratio_ci95", {replayed.ci95_low(), replayed.ci95_high()}},
+      {"expected_ratio", {expected.low, expected.high}},
       {"same_output", compared.same_output},
       {"same_exit_code", compared.same_exit}};
   compared.seconds.AddTo("program", &json);
@@ -218,13 +219,14 @@ void PrintComparison(const v1::Result& result, const ComparedRuns& compared) {
               Median(compared.seconds.without), Median(compared.seconds.with),
               compared.seconds.Text().c_str());
   if (Median(compared.kernel_ms.with) > 0) {
-    std::printf(
-        "kernel     %.4g ms without, %.4g ms with, all launches: %s\n",
-        Median(compared.kernel_ms.without), Median(compared.kernel_ms.with),
-        compared.kernel_ms.Text().c_str());
+    std::printf("kernel     %.4g ms without, %.4g ms with, all launches: %s\n",
+                Median(compared.kernel_ms.without),
+                Median(compared.kernel_ms.with),
+                compared.kernel_ms.Text().c_str());
   }
-  std::printf("replayed   %.3fx, 95%% interval %.3f to %.3f\n",
-              replayed.ratio(), replayed.ci95_low(), replayed.ci95_high());
+  const RatioInterval expected = ExpectedInProgram(result);
+  std::printf("replayed   %.3fx; %.3f to %.3f expected in the program\n",
+              replayed.ratio(), expected.low, expected.high);
   std::printf("launches   %s\n",
               LaunchesText(result, compared.launches).c_str());
   std::printf("output     %s, exit code %s\n",

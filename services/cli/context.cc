@@ -80,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Device>> CliContext::MakeDevice() const {
   ASSIGN_OR_RETURN(const std::string kind, DeviceKind());
   if (kind != "cpu") {
     CudaDeviceOptions options;
-    options.keep_l2 = l2 == "warm";
+    options.warm_l2 = l2 == "warm";
     if (!absl::SimpleAtoi(kind.substr(5), &options.ordinal))
       return absl::InternalError(absl::StrCat("got device ", kind));
     return CreateCudaDevice(options);
@@ -130,8 +130,8 @@ void AddCommonOptions(CLI::App* verb, CliContext* context, bool reports) {
 void AddL2Option(CLI::App* verb, CliContext* context) {
   verb->add_option("--l2", context->l2,
                    "what every timed launch, the baseline's too, finds in a "
-                   "GPU's L2 cache: cold, other bytes; or warm, what putting "
-                   "the unit's memory back left there")
+                   "GPU's L2 cache: cold, other bytes; or warm, what a "
+                   "launch of the same kernel left there just before")
       ->check(CLI::IsMember({"cold", "warm"}))
       ->capture_default_str();
 }

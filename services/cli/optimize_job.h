@@ -19,7 +19,7 @@ struct OptimizeJob {
   uint64_t trials = 0;
   uint64_t seed = 1;
   std::string tolerance;
-  std::string frontend;  // "clang", "nvrtc", "both"; empty: what there is
+  std::string frontend;      // "clang", "nvrtc", "both"; empty: what there is
   bool keep_source = false;  // pipelines, code generation and launches only
   std::string output = "reprise-results";
 };

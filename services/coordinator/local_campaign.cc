@@ -531,18 +531,39 @@ LocalCampaign::ConfirmBest(const StoppingRule& rule, v1::Result* result) {
   return confirmed;
 }
 
+absl::Duration LocalCampaign::FinalTime() const {
+  return Stopped() ? kHurriedConfirmation
+                   : std::max(options_.budget / 10, absl::Seconds(2));
+}
+
 // All samples so far took part in choosing the winner, which flatters it.
 v1::Outcome LocalCampaign::MeasureFinally(const Candidate& winner,
                                           v1::Result* result) {
   Report("final");
   FinalMeasurement measurement;
-  const absl::Duration limit =
-      Stopped() ? kHurriedConfirmation
-                : std::max(options_.budget / 10, absl::Seconds(2));
-  measurement.time_per_round = limit / measurement.rounds;
+  measurement.time_per_round = FinalTime() / measurement.rounds;
   v1::Outcome outcome = evaluator_->Remeasure(winner.variant, measurement);
   Keep("final", winner.description, outcome, result);
   return outcome;
+}
+
+// In a program the cache holds some of the kernel's data: neither all of what
+// the kernel left there nor nothing of it.
+void LocalCampaign::MeasureOtherL2(const Candidate& winner,
+                                   v1::Result* result) {
+  const v1::L2Policy usual = device_.facts().l2;
+  if (usual == v1::L2_POLICY_UNSPECIFIED) return;
+  Report("final");
+  FinalMeasurement measurement;
+  measurement.l2 =
+      usual == v1::L2_POLICY_COLD ? v1::L2_POLICY_WARM : v1::L2_POLICY_COLD;
+  measurement.time_per_round = FinalTime() / measurement.rounds;
+  const v1::Outcome outcome =
+      evaluator_->Remeasure(winner.variant, measurement);
+  Keep("other L2", winner.description, outcome, result);
+  if (outcome.kind() != v1::OUTCOME_KIND_OK) return;
+  result->set_other_l2(*measurement.l2);
+  *result->mutable_other_l2_speedup() = outcome.speedup();
 }
 
 absl::Status LocalCampaign::Confirm(v1::Result* result) {
@@ -567,6 +588,7 @@ absl::Status LocalCampaign::Confirm(v1::Result* result) {
       LOG_WARNING("a winner was dropped: {}", verdict.diagnostics);
       continue;
     }
+    MeasureOtherL2(candidate, result);
     return FillWinner(candidate, outcome, result);
   }
   return absl::OkStatus();

@@ -130,6 +130,8 @@ class LocalCampaign {
   absl::Status Confirm(v1::Result* result);
   std::vector<std::pair<v1::Outcome, Candidate>> ConfirmBest(
       const StoppingRule& rule, v1::Result* result);
+  absl::Duration FinalTime() const;
+  void MeasureOtherL2(const Candidate& winner, v1::Result* result);
   v1::Outcome MeasureFinally(const Candidate& winner, v1::Result* result);
   void Simplify(const StoppingRule& rule, absl::Duration time_limit,
                 Candidate* winner, v1::Outcome* outcome, v1::Result* result);

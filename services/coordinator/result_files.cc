@@ -171,6 +171,15 @@ std::string OutcomesText(const v1::Result& result) {
   return text;
 }
 
+RatioInterval ExpectedInProgram(const v1::Result& result) {
+  const v1::Speedup& speedup = result.outcome().speedup();
+  RatioInterval interval = {speedup.ci95_low(), speedup.ci95_high()};
+  if (!result.has_other_l2_speedup()) return interval;
+  const v1::Speedup& other = result.other_l2_speedup();
+  return {std::min(interval.low, other.ci95_low()),
+          std::max(interval.high, other.ci95_high())};
+}
+
 ordered_json ResultJson(const v1::Result& result) {
   const v1::Speedup& speedup = result.outcome().speedup();
   ordered_json json;
@@ -190,6 +199,17 @@ ordered_json ResultJson(const v1::Result& result) {
                           result.better() ? speedup.ci95_high() : 1.0};
   json["pairs"] = speedup.pairs();
   json["l2"] = L2Text(result.l2());
+  if (result.better()) {
+    const RatioInterval expected = ExpectedInProgram(result);
+    json["expected_in_program"] = {expected.low, expected.high};
+  }
+  if (result.has_other_l2_speedup()) {
+    const v1::Speedup& other = result.other_l2_speedup();
+    json["other_l2"] = {{"l2", L2Text(result.other_l2())},
+                        {"speedup", other.ratio()},
+                        {"speedup_ci95", {other.ci95_low(), other.ci95_high()}},
+                        {"pairs", other.pairs()}};
+  }
   json["baseline_clocks"] = ClocksJson(result.baseline_clocks());
   if (result.better()) json["timing"] = TimingJson(result.outcome());
   json["decision"] = DecisionJson(result);
@@ -270,6 +290,13 @@ std::string ResultText(const v1::Result& result) {
         "speed-up   %.3fx, 95%% interval %.3f to %.3f, %d interleaved pairs\n",
         speedup.ratio(), speedup.ci95_low(), speedup.ci95_high(),
         speedup.pairs());
+    if (result.has_other_l2_speedup()) {
+      const v1::Speedup& other = result.other_l2_speedup();
+      absl::StrAppendFormat(
+          &text, "%-10s %.3fx, 95%% interval %.3f to %.3f, %d pairs\n",
+          L2Text(result.other_l2()), other.ratio(), other.ci95_low(),
+          other.ci95_high(), other.pairs());
+    }
     absl::StrAppend(&text, "believed   ", BeliefText(result), "\n");
     absl::StrAppendFormat(&text,
                           "verified   every launch, %s; perturbed inputs: %s\n",

@@ -23,6 +23,15 @@ absl::Status WriteResult(const std::string& directory,
 // FAILED_PRECONDITION (newer version).
 absl::StatusOr<v1::Result> ReadResult(const std::string& path);
 
+// Where the kernel's speed-up within its program is expected: between the outer
+// ends of the 95% intervals with a cold and a warm L2 cache, as far as both
+// were measured.
+struct RatioInterval {
+  double low = 0;
+  double high = 0;
+};
+RatioInterval ExpectedInProgram(const v1::Result& result);
+
 // Schema "reprise.result/1".
 nlohmann::ordered_json ResultJson(const v1::Result& result);
 

@@ -149,7 +149,7 @@ absl::StatusOr<std::unique_ptr<Device>> NullCampaigns::MakeDevice() const {
   }
   CudaDeviceOptions options;
   options.executor_executable = settings_.reprise;
-  options.keep_l2 = settings_.warm_l2;
+  options.warm_l2 = settings_.warm_l2;
   if (!absl::StartsWith(settings_.device, "cuda:") ||
       !absl::SimpleAtoi(settings_.device.substr(5), &options.ordinal)) {
     return absl::InvalidArgumentError(absl::StrCat(

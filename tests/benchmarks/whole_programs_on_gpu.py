@@ -168,7 +168,7 @@ class WholePrograms:
         if seen["launches_declined"] or not seen["launches_applied"]:
             print(f"{name:22} {seen['launches_applied']} applied, declined {seen['declined']}", flush=True)
             return []
-        low, high = seen.get("predicted_ratio", seen["replay_ratio_ci95"])
+        low, high = seen["expected_ratio"]
         ratio = seen["kernel_ratio"]
         entry = {"within": low <= ratio <= high, "wrong_sign": ratio < 1}
         saved = statistics.median(seen["seconds_without"]) - statistics.median(seen["seconds_with"])

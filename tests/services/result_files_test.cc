@@ -44,6 +44,24 @@ TEST(ResultTextTest, SaysTheLargestErrorAndWhatWasAllowed) {
   EXPECT_EQ(json["verification"][1]["allowed_relative"], 1e-4);
 }
 
+TEST(ResultTextTest, TheGainInAProgramLiesBetweenColdAndWarm) {
+  v1::Result result;
+  result.set_better(true);
+  v1::Speedup& cold = *result.mutable_outcome()->mutable_speedup();
+  cold.set_ci95_low(1.19);
+  cold.set_ci95_high(1.2);
+  EXPECT_EQ(ExpectedInProgram(result).low, 1.19);
+  EXPECT_EQ(ExpectedInProgram(result).high, 1.2);
+  result.set_other_l2(v1::L2_POLICY_WARM);
+  result.mutable_other_l2_speedup()->set_ratio(1.25);
+  result.mutable_other_l2_speedup()->set_ci95_low(1.24);
+  result.mutable_other_l2_speedup()->set_ci95_high(1.26);
+  EXPECT_EQ(ExpectedInProgram(result).low, 1.19);
+  EXPECT_EQ(ExpectedInProgram(result).high, 1.26);
+  EXPECT_THAT(ResultText(result),
+              HasSubstr("warm L2    1.250x, 95% interval 1.240 to 1.260"));
+}
+
 TEST(ResultTextTest, ASearchWithoutTrialsIsNotOneThatFoundNothing) {
   v1::Result result;
   EXPECT_THAT(ResultText(result),

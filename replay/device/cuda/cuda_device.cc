@@ -113,7 +113,9 @@ class CudaResidentUnit : public ResidentUnit {
     if (options.verify_tolerance.has_value())
       *request.mutable_verify_tolerance() = *options.verify_tolerance;
     request.set_sample_clocks(options.sample_clocks);
-    request.set_keep_l2(options_.keep_l2);
+    const bool warm = options.l2.has_value() ? *options.l2 == v1::L2_POLICY_WARM
+                                             : options_.warm_l2;
+    request.set_warm_up(warm && !options.instrumented);
     request.set_keep_mapped(options_.keep_golden_mapped);
     ASSIGN_OR_RETURN(LaunchReport report,
                      executor_.Launch(request, options.timeout));
@@ -254,7 +256,7 @@ class CudaDevice : public Device {
     facts_.max_threads_per_block = facts.max_threads_per_block();
     facts_.max_shared_bytes_per_block = facts.max_shared_bytes_per_block();
     facts_.parallel_units = facts.multiprocessors();
-    facts_.l2 = options_.keep_l2 ? v1::L2_POLICY_WARM : v1::L2_POLICY_COLD;
+    facts_.l2 = options_.warm_l2 ? v1::L2_POLICY_WARM : v1::L2_POLICY_COLD;
   }
   const DeviceFacts& facts() const override { return facts_; }
   v1::CompileTarget compile_target() const override {

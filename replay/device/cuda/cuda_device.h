@@ -28,9 +28,8 @@ struct CudaDeviceOptions {
   int ordinal = 0;
   std::string executor_executable;  // empty: this program
   std::vector<std::string> executor_arguments = {"cuda-executor"};
-  // Leave in the L2 cache what restoring and poisoning put there
-  // (L2_POLICY_WARM); else it is flushed before every launch (L2_POLICY_COLD).
-  bool keep_l2 = false;
+  // L2_POLICY_WARM where a launch says nothing else; else L2_POLICY_COLD.
+  bool warm_l2 = false;
   // Leave golden copies mapped while a kernel runs, at an address it does not
   // know. Saves two calls of the driver in every launch.
   bool keep_golden_mapped = false;

@@ -316,6 +316,22 @@ TEST_F(EvaluatorTest, FinalMeasurementLoadsBothCodesAnewForEachRound) {
   EXPECT_NEAR(outcome.speedup().ratio(), 2, 0.05);
 }
 
+TEST_F(EvaluatorTest, FinalMeasurementMayHaveAnotherL2Policy) {
+  device_.mutable_facts().l2 = v1::L2_POLICY_COLD;
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok());
+  FinalMeasurement measurement;
+  measurement.l2 = v1::L2_POLICY_WARM;
+  const v1::Variant variant = Code("time=50 warm=25");
+  const v1::Outcome warm = (*evaluator)->Remeasure(variant, measurement);
+  EXPECT_EQ(warm.timing().l2(), v1::L2_POLICY_WARM);
+  EXPECT_NEAR(warm.speedup().ratio(), 4, 0.1);
+  // It holds for that measurement only.
+  const v1::Outcome cold = (*evaluator)->Remeasure(variant, {});
+  EXPECT_EQ(cold.timing().l2(), v1::L2_POLICY_COLD);
+  EXPECT_NEAR(cold.speedup().ratio(), 2, 0.05);
+}
+
 TEST_F(EvaluatorTest, FinalMeasurementFindsWhatTurnsWrong) {
   auto evaluator = Create();
   ASSERT_TRUE(evaluator.ok());

@@ -76,9 +76,12 @@ class FakeResident : public ResidentUnit {
                       ? v1::OUTCOME_KIND_DEVICE_FAULT
                       : v1::OUTCOME_KIND_OK;
     ++launches_;
-    report.device_time = absl::Microseconds(NumberAfter("time=", code, 100)) *
-                             (behaviour_.noise ? behaviour_.noise() : 1) +
-                         absl::Nanoseconds(launches_ % 7 * 100);
+    const bool warm = options.l2 == v1::L2_POLICY_WARM;
+    const int usual = NumberAfter("time=", code, 100);
+    const int time = warm ? NumberAfter("warm=", code, usual) : usual;
+    report.device_time =
+        absl::Microseconds(time) * (behaviour_.noise ? behaviour_.noise() : 1) +
+        absl::Nanoseconds(launches_ % 7 * 100);
     // What the events leave out, and what submitting and waiting cost.
     if (behaviour_.reads_wall_clock) {
       report.wall_time = report.device_time +

@@ -507,9 +507,24 @@ TEST_F(CudaDeviceTest, VerdictThatCameWithTheLaunchIsOfItsToleranceAndState) {
   EXPECT_EQ(Judge(*resident_, 1e-4).ranges[0].max_relative(), 0);
 }
 
+TEST_F(CudaDeviceTest, AWarmLaunchFindsMemoryAsAColdOneDoes) {
+  Load();
+  const auto kernel = LoadCode(*resident_, "increment");
+  LaunchOptions options;
+  options.launch = unit_.launch();
+  options.l2 = v1::L2_POLICY_WARM;
+  ASSERT_TRUE(resident_->Restore().ok());
+  ASSERT_TRUE(resident_->Launch(*kernel, options).ok());
+  const Verdict once = Judge(*resident_);
+  options.l2 = v1::L2_POLICY_COLD;
+  ASSERT_TRUE(resident_->Restore().ok());
+  ASSERT_TRUE(resident_->Launch(*kernel, options).ok());
+  EXPECT_EQ(Judge(*resident_).ranges[0].got(), once.ranges[0].got());
+}
+
 TEST_F(CudaDeviceTest, GoldenCopiesMayStayMapped) {
   CudaDeviceOptions options;
-  options.keep_l2 = true;
+  options.warm_l2 = true;
   options.keep_golden_mapped = true;
   device_ = MakeDevice(options);
   resident_ = *device_->Load(Unit());

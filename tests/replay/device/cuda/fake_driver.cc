@@ -122,6 +122,10 @@ void NearlyDouble(CUmod_st&, const Arguments& a) {
   for (uint64_t i = 0; i < a.count; ++i) a.out[i] = 2 * a.in[i] * (1 + 1e-5f);
 }
 
+// What is there takes part.
+void Increment(CUmod_st&, const Arguments& a) {
+  for (uint64_t i = 0; i < a.count; ++i) a.out[i] += a.in[i];
+}
 void Triple(CUmod_st&, const Arguments& a) {
   for (uint64_t i = 0; i < a.count; ++i) a.out[i] = 3 * a.in[i];
 }
@@ -221,21 +225,14 @@ void Notes(CUmod_st& module, const Arguments& a) {
 
 const std::map<std::string, FakeKernel>& FakeKernels() {
   static const auto& kernels = *new std::map<std::string, FakeKernel>{
-      {"double", Double},
-      {"nearly_double", NearlyDouble},
-      {"triple", Triple},
-      {"lazy", Nothing},
-      {"nothing", Nothing},
-      {"zeros", Zeros},
-      {"stray", Stray},
-      {"slack", Slack},
-      {"writes_input", WritesInput},
-      {"null", Null},
-      {"escape", Escape},
-      {"spin", Spin},
-      {"print", Print},
-      {"scale", Scale},
-      {"scale_through_pointer", ScaleThroughPointer},
+      {"double", Double}, {"nearly_double", NearlyDouble},
+      {"triple", Triple}, {"increment", Increment},
+      {"lazy", Nothing},  {"nothing", Nothing},
+      {"zeros", Zeros},   {"stray", Stray},
+      {"slack", Slack},   {"writes_input", WritesInput},
+      {"null", Null},     {"escape", Escape},
+      {"spin", Spin},     {"print", Print},
+      {"scale", Scale},   {"scale_through_pointer", ScaleThroughPointer},
       {"notes", Notes}};
   return kernels;
 }
