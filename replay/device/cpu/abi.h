@@ -68,6 +68,10 @@ inline constexpr uint32_t kKernelFactsVersion = 1;
 // dimension.
 inline constexpr uint64_t kMaxThreadsPerDimension = uint64_t{1} << 31;
 
+// A cooperative launch keeps the stacks of all its threads, if they wait for
+// each other.
+inline constexpr uint64_t kMaxResidentThreads = 24 * 1024;
+
 inline constexpr char kEntryPrefix[] = "__reprise_block_";
 inline constexpr char kFactsSuffix[] = ".facts";
 inline constexpr char kInitialValueSuffix[] = ".reprise_init";
@@ -147,7 +151,11 @@ uint32_t __reprise_is_space(const void* address, uint32_t space);
 int32_t __reprise_vprintf(const char* format, const char* arguments);
 uint64_t __reprise_clock();        // cycles
 uint64_t __reprise_globaltimer();  // nanoseconds
+// Where a thread may be waiting for another one's store: others run.
 void __reprise_yield();
+// %envreg1 and %envreg2: the address of a cooperative launch's workspace, upper
+// half first; 0 in other launches, and for other numbers.
+uint32_t __reprise_envreg(uint32_t number);
 // Instrumented code only. Bytes at an address are read, written, or both.
 void __reprise_note_read(const void* address, uint64_t bytes, uint32_t type);
 void __reprise_note_write(const void* address, uint64_t bytes, uint32_t type);

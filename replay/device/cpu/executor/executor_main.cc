@@ -198,6 +198,7 @@ absl::Status Executor::Launch(const v1::LaunchRequest& request,
   launch.static_shared_bytes = facts.static_shared_bytes;
   launch.dynamic_shared_bytes = config.dynamic_shared_bytes();
   launch.uses_fibers = facts.uses_fibers != 0;
+  launch.cooperative = config.cooperative();
   launch.arguments = arguments;
   launch.poison_shared = request.poison_shared();
   launch.poison_byte = static_cast<uint8_t>(request.poison_byte());

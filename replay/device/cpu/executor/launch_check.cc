@@ -79,6 +79,14 @@ std::string CheckLaunch(const KernelFacts& facts,
                                   1) {
     return "the cpu device runs no clusters of more than one block";
   }
+  const uint64_t threads =
+      uint64_t{grid[0]} * grid[1] * grid[2] * block[0] * block[1] * block[2];
+  if (launch.cooperative() && facts.uses_fibers != 0 &&
+      threads > kMaxResidentThreads) {
+    return absl::StrCat("got a cooperative launch of ", threads,
+                        " threads, the cpu device keeps at most ",
+                        kMaxResidentThreads, " at once");
+  }
   if (request.arguments().size() < facts.argument_bytes) {
     return absl::StrCat("got ", request.arguments().size(),
                         " bytes of arguments, the kernel takes ",

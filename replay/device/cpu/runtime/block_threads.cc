@@ -1,5 +1,7 @@
 #include "replay/device/cpu/runtime/block_threads.h"
 
+#include <sched.h>
+
 #include <bit>
 #include <cstdio>
 
@@ -24,9 +26,7 @@ void BlockThreads::Run(const BlockContext& block, const char* arguments,
   if (!stacks_.Reserve(count_)) {
     ReportFault("out of memory for the stacks of %u threads", count_);
   }
-  host_.threads = this;
-  host_.stacks_begin = stacks_.begin();
-  host_.stacks_end = stacks_.end();
+  Occupy();
   block_ = &block;
   arguments_ = arguments;
   entry_ = entry;
@@ -58,9 +58,30 @@ void BlockThreads::Run(const BlockContext& block, const char* arguments,
     }
   }
   current_ = 0;
+  yields_ = 0;
   host_.current = &fibers_[0].thread;
   SwitchFiber(main_, fibers_[0].context);
   host_.current = nullptr;
+}
+
+void BlockThreads::Occupy() {
+  host_.threads = this;
+  host_.stacks_begin = stacks_.begin();
+  host_.stacks_end = stacks_.end();
+}
+
+void BlockThreads::Resume() {
+  Occupy();
+  yields_ = 0;
+  current_ = TakeReady();
+  host_.current = &current().thread;
+  SwitchFiber(main_, current().context);
+  host_.current = nullptr;
+}
+
+void BlockThreads::Suspend() {
+  MakeRunnable(current_);
+  SwitchFiber(current().context, main_);
 }
 
 void BlockThreads::MakeRunnable(uint32_t fiber) {
@@ -72,9 +93,7 @@ void BlockThreads::MakeRunnable(uint32_t fiber) {
 
 void BlockThreads::RunNext() {
   if (ready_count_ == 0 && !AnswerActiveMasks()) ReportStuck();
-  const uint32_t next = ready_[ready_head_];
-  if (++ready_head_ == count_) ready_head_ = 0;
-  --ready_count_;
+  const uint32_t next = TakeReady();
   const uint32_t previous = current_;
   if (next == previous) return;
   current_ = next;
@@ -82,8 +101,21 @@ void BlockThreads::RunNext() {
   SwitchFiber(fibers_[previous].context, fibers_[next].context);
 }
 
+uint32_t BlockThreads::TakeReady() {
+  const uint32_t next = ready_[ready_head_];
+  if (++ready_head_ == count_) ready_head_ = 0;
+  --ready_count_;
+  return next;
+}
+
 void BlockThreads::Yield() {
-  if (ready_count_ == 0) return;
+  const bool alone = ready_count_ == 0 && !AnswerActiveMasks();
+  // After a turn for each thread, what is awaited is likely another block's.
+  if (may_suspend_ && (alone || ++yields_ > count_)) return Suspend();
+  if (alone) {
+    sched_yield();
+    return;
+  }
   MakeRunnable(current_);
   RunNext();
 }

@@ -9,6 +9,9 @@
 // warp that ask at one place are its active lanes. When even that leaves
 // nothing to run, the block is stuck, which is a fault.
 //
+// A block of a cooperative launch is suspended where its threads only wait for
+// what other blocks do, and resumed later.
+//
 // Not thread-safe: one object per host thread, reused for its blocks.
 #ifndef REPRISE_REPLAY_DEVICE_CPU_RUNTIME_BLOCK_THREADS_H_
 #define REPRISE_REPLAY_DEVICE_CPU_RUNTIME_BLOCK_THREADS_H_
@@ -45,8 +48,12 @@ class BlockThreads {
  public:
   explicit BlockThreads(HostThread& host) : host_(host) {}
 
-  // Runs all threads of the block to their end.
+  // Runs all threads of the block to their end, or until the block is suspended
+  // if it may be.
   void Run(const BlockContext& block, const char* arguments, ThreadEntry entry);
+  void Resume();
+  bool finished() const { return live_ == 0; }
+  void set_may_suspend(bool may_suspend) { may_suspend_ = may_suspend; }
 
   // Called on a fiber.
   uint32_t Barrier(uint32_t id, uint32_t count, BarrierReduction reduction,
@@ -96,6 +103,9 @@ class BlockThreads {
   static void FiberMain();
   Fiber& current() { return fibers_[current_]; }
   void RunNext();  // suspends the current fiber
+  uint32_t TakeReady();
+  void Suspend();
+  void Occupy();  // the host thread runs this block
   void MakeRunnable(uint32_t fiber);
   void NoteArrival(BarrierState& barrier, uint32_t id, uint32_t count,
                    const char* site);
@@ -127,6 +137,8 @@ class BlockThreads {
   uint32_t ready_count_ = 0;
   uint32_t current_ = 0;
   uint32_t live_ = 0;
+  bool may_suspend_ = false;
+  uint32_t yields_ = 0;  // since the block was run or resumed
   uint32_t count_ = 0;
   FiberContext main_;
   const BlockContext* block_ = nullptr;

@@ -30,6 +30,7 @@ constexpr int kSpins = 2000;
 // have 65530.
 constexpr int kMaxFiberMappings = 50000;
 constexpr int kHelperBits = 16;
+static_assert(2 * kMaxResidentThreads <= kMaxFiberMappings);
 
 uint64_t RoundUp(uint64_t value, uint64_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -78,6 +79,15 @@ class SharedBuffer {
   uint64_t bytes_ = 0;
 };
 
+// A block of a cooperative launch.
+struct ResidentBlock {
+  explicit ResidentBlock(HostThread& host) : threads(host) {}
+  SharedBuffer shared;
+  BlockThreads threads;
+  BlockContext context;
+  uint64_t linear = 0;
+};
+
 class GridRunnerImpl : public GridRunner {
  public:
   explicit GridRunnerImpl(int threads);
@@ -91,10 +101,19 @@ class GridRunnerImpl : public GridRunner {
     SharedBuffer shared;
     PrintfBuffer printf_buffer;
     std::unique_ptr<BlockThreads> fibers;
+    std::vector<std::unique_ptr<ResidentBlock>> residents;
   };
 
   void WorkerMain(int index);
   void RunBlocks(int index);
+  void RunInOrder(Worker& worker, HostThread& host);
+  void RunInTurns(int index, HostThread& host);
+  BlockContext ContextIn(SharedBuffer& shared) const;
+  void SetBlock(uint64_t linear, BlockContext* context) const;
+  static void Occupy(HostThread& host, const BlockContext& context,
+                     const SharedBuffer& shared, uint64_t linear);
+  void Start(const BlockContext& context) const;
+  void DropOtherStacks();
   void WaitForLaunch(uint64_t seen);
 
   std::vector<std::unique_ptr<Worker>> workers_;
@@ -110,7 +129,10 @@ class GridRunnerImpl : public GridRunner {
   const GridLaunch* launch_ = nullptr;
   uint64_t block_count_ = 0;
   uint64_t chunk_ = 1;
+  int used_ = 1;                   // host threads of the launch
+  uint32_t resident_threads_ = 0;  // of each block of the last cooperative one
   std::atomic<uint64_t> next_block_{0};
+  GridWorkspace workspace_;  // of a cooperative launch
 };
 
 GridRunnerImpl::GridRunnerImpl(int threads) {
@@ -162,53 +184,129 @@ void GridRunnerImpl::RunBlocks(int index) {
   HostThread& host = CurrentHostThread();
   host.printf_buffer = &worker.printf_buffer;
   host.shadow = launch.shadow;
-  if (launch.uses_fibers && worker.fibers == nullptr) {
-    worker.fibers = std::make_unique<BlockThreads>(host);
+  host.grid_workspace = launch.cooperative ? &workspace_ : nullptr;
+  host.current = nullptr;
+  if (launch.cooperative && launch.uses_fibers) {
+    RunInTurns(index, host);
+  } else {
+    RunInOrder(worker, host);
   }
-  host.threads = worker.fibers.get();
+  host.block = nullptr;
+  host.current = nullptr;
+}
+
+BlockContext GridRunnerImpl::ContextIn(SharedBuffer& shared) const {
+  const GridLaunch& launch = *launch_;
   BlockContext context = {};
   std::memcpy(context.grid, launch.grid, sizeof(context.grid));
   std::memcpy(context.block_dim, launch.block, sizeof(context.block_dim));
   context.dynamic_shared_bytes = launch.dynamic_shared_bytes;
-  context.shared = worker.shared.Reserve(launch.static_shared_bytes,
-                                         launch.dynamic_shared_bytes);
-  const uint64_t static_bytes =
-      RoundUp(launch.static_shared_bytes, kSharedAlignment);
-  context.dynamic_shared = context.shared + static_bytes;
-  host.shared_begin = worker.shared.begin();
-  host.shared_end = worker.shared.end();
-  host.current = nullptr;
+  context.shared =
+      shared.Reserve(launch.static_shared_bytes, launch.dynamic_shared_bytes);
+  context.dynamic_shared =
+      context.shared + RoundUp(launch.static_shared_bytes, kSharedAlignment);
+  return context;
+}
+
+void GridRunnerImpl::SetBlock(uint64_t linear, BlockContext* context) const {
+  const uint32_t* grid = launch_->grid;
+  context->block[0] = linear % grid[0];
+  context->block[1] = linear / grid[0] % grid[1];
+  context->block[2] = linear / grid[0] / grid[1];
+}
+
+// The host thread is about to run that block.
+void GridRunnerImpl::Occupy(HostThread& host, const BlockContext& context,
+                            const SharedBuffer& shared, uint64_t linear) {
   host.block = &context;
+  host.linear_block = linear;
+  host.shared_begin = shared.begin();
+  host.shared_end = shared.end();
+}
+
+void GridRunnerImpl::Start(const BlockContext& context) const {
+  if (launch_->poison_shared) {
+    std::memset(context.shared, launch_->poison_byte,
+                context.dynamic_shared - context.shared +
+                    launch_->dynamic_shared_bytes);
+  }
+  launch_->entry(&context, launch_->arguments);
+}
+
+void GridRunnerImpl::RunInOrder(Worker& worker, HostThread& host) {
+  if (launch_->uses_fibers && worker.fibers == nullptr) {
+    worker.fibers = std::make_unique<BlockThreads>(host);
+  }
+  host.threads = worker.fibers.get();
+  BlockContext context = ContextIn(worker.shared);
   while (true) {
     const uint64_t first = next_block_.fetch_add(chunk_);
     if (first >= block_count_) break;
     const uint64_t last = std::min(first + chunk_, block_count_);
-    context.block[0] = first % launch.grid[0];
-    context.block[1] = first / launch.grid[0] % launch.grid[1];
-    context.block[2] = first / launch.grid[0] / launch.grid[1];
+    SetBlock(first, &context);
     for (uint64_t block = first; block < last; ++block) {
-      host.linear_block = block;
-      if (launch.poison_shared) {
-        std::memset(context.shared, launch.poison_byte,
-                    static_bytes + launch.dynamic_shared_bytes);
-      }
-      launch.entry(&context, launch.arguments);
-      if (++context.block[0] < launch.grid[0]) continue;
+      Occupy(host, context, worker.shared, block);
+      Start(context);
+      if (++context.block[0] < launch_->grid[0]) continue;
       context.block[0] = 0;
-      if (++context.block[1] < launch.grid[1]) continue;
+      if (++context.block[1] < launch_->grid[1]) continue;
       context.block[1] = 0;
       ++context.block[2];
     }
   }
-  host.block = nullptr;
-  host.current = nullptr;
+}
+
+// All blocks of this host thread, an equal part of the grid's, are started,
+// then resumed in turns until the last one ends.
+void GridRunnerImpl::RunInTurns(int index, HostThread& host) {
+  Worker& worker = *workers_[index];
+  std::vector<ResidentBlock*> running;
+  for (uint64_t block = index; block < block_count_; block += used_) {
+    if (running.size() == worker.residents.size())
+      worker.residents.push_back(std::make_unique<ResidentBlock>(host));
+    ResidentBlock& resident = *worker.residents[running.size()];
+    resident.linear = block;
+    resident.context = ContextIn(resident.shared);
+    SetBlock(block, &resident.context);
+    resident.threads.set_may_suspend(true);
+    Occupy(host, resident.context, resident.shared, block);
+    host.threads = &resident.threads;
+    Start(resident.context);
+    running.push_back(&resident);
+  }
+  worker.residents.resize(running.size());
+  while (true) {
+    std::erase_if(running, [](const ResidentBlock* resident) {
+      return resident->threads.finished();
+    });
+    if (running.empty()) break;
+    for (ResidentBlock* resident : running) {
+      Occupy(host, resident->context, resident->shared, resident->linear);
+      resident->threads.Resume();
+    }
+    // What they wait for may be another host thread's to do.
+    sched_yield();
+  }
+}
+
+// A process has not enough mappings for the stacks of launches of both kinds,
+// or of cooperative ones with other blocks.
+void GridRunnerImpl::DropOtherStacks() {
+  const uint32_t* block = launch_->block;
+  const uint32_t threads = block[0] * block[1] * block[2];
+  const bool keep = launch_->cooperative && threads == resident_threads_;
+  resident_threads_ = launch_->cooperative ? threads : 0;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (!keep || static_cast<int>(i) >= used_) workers_[i]->residents.clear();
+    if (launch_->cooperative) workers_[i]->fibers.reset();
+  }
 }
 
 GridResult GridRunnerImpl::Run(const GridLaunch& launch) {
   launch_ = &launch;
   block_count_ = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
   int used = launch.shadow != nullptr ? 1 : threads();
-  if (launch.uses_fibers) {
+  if (launch.uses_fibers && !launch.cooperative) {
     const int per_worker =
         2 * launch.block[0] * launch.block[1] * launch.block[2];
     used = std::clamp(kMaxFiberMappings / per_worker, 1, used);
@@ -217,6 +315,9 @@ GridResult GridRunnerImpl::Run(const GridLaunch& launch) {
   // Small enough to even out, large enough not to fight over the counter.
   chunk_ = std::clamp<uint64_t>(block_count_ / (uint64_t(used) * 16), 1, 1024);
   next_block_ = 0;
+  used_ = used;
+  workspace_ = GridWorkspace();
+  if (launch.uses_fibers) DropOtherStacks();
   std::vector<PrintfBuffer*> buffers;
   for (auto& worker : workers_) {
     worker->printf_buffer.Clear();

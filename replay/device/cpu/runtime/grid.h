@@ -23,6 +23,8 @@ struct GridLaunch {
   uint32_t static_shared_bytes = 0;
   uint32_t dynamic_shared_bytes = 0;
   bool uses_fibers = false;
+  // Every block is under way at once, in turns.
+  bool cooperative = false;
   const char* arguments = nullptr;  // aligned to 16 bytes
   bool poison_shared = false;
   uint8_t poison_byte = 0;

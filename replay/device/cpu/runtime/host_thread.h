@@ -14,13 +14,20 @@ class BlockThreads;
 class PrintfBuffer;
 class Shadow;
 
+// What a cooperative launch's blocks meet at, as cooperative groups know it.
+struct GridWorkspace {
+  uint32_t bytes = sizeof(GridWorkspace);
+  uint32_t barrier = 0;
+};
+
 struct HostThread {
   const BlockContext* block = nullptr;     // null: no block runs
   const ThreadContext* current = nullptr;  // null: a loop over threads
   ThreadContext named;                     // what __reprise_set_thread set
   BlockThreads* threads = nullptr;         // while fibers run
   PrintfBuffer* printf_buffer = nullptr;
-  Shadow* shadow = nullptr;  // of an instrumented launch
+  Shadow* shadow = nullptr;                 // of an instrumented launch
+  GridWorkspace* grid_workspace = nullptr;  // of a cooperative launch
   uint64_t linear_block = 0;
   // Stack memory of fibers, to tell an overflow from a wild access.
   uint64_t stacks_begin = 0;

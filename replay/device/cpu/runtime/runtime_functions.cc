@@ -155,6 +155,13 @@ void __reprise_yield() {
   }
 }
 
+uint32_t __reprise_envreg(uint32_t number) {
+  const auto workspace =
+      reinterpret_cast<uint64_t>(CurrentHostThread().grid_workspace);
+  if (number == 1) return static_cast<uint32_t>(workspace >> 32);
+  return number == 2 ? static_cast<uint32_t>(workspace) : 0;
+}
+
 void __reprise_note_read(const void* address, uint64_t bytes, uint32_t type) {
   if (auto* shadow = CurrentHostThread().shadow) {
     shadow->Read(reinterpret_cast<uint64_t>(address), bytes,

@@ -190,6 +190,7 @@ std::vector<RuntimeSymbol> RuntimeSymbols() {
   REPRISE_RUNTIME_SYMBOL(__reprise_clock);
   REPRISE_RUNTIME_SYMBOL(__reprise_globaltimer);
   REPRISE_RUNTIME_SYMBOL(__reprise_yield);
+  REPRISE_RUNTIME_SYMBOL(__reprise_envreg);
   REPRISE_RUNTIME_SYMBOL(__reprise_note_read);
   REPRISE_RUNTIME_SYMBOL(__reprise_note_write);
   REPRISE_RUNTIME_SYMBOL(__reprise_note_flops);
