@@ -141,39 +141,81 @@ double Add(double a, double b) {
       Direct<mode>(sum, TwoSumError(a, b, sum), IsFinite(a) & IsFinite(b));
   return IsNegativeZero<mode>(a, b) ? -0.0 : result;
 }
+// What hardware rounded to nearest is compared with the exact result among
+// numbers scaled so that no error term underflows.
+int ExponentOf(double x) {
+  const double scaled = __builtin_fabs(x) * 0x1p64;
+  const int own = (int)(Bits<u64>(x) >> 52 & 0x7ff) - 1023;
+  const int small = (int)(Bits<u64>(scaled) >> 52) - 1023 - 64;
+  const int exponent = own == -1023 ? small : own;
+  return (x == 0) | !IsFinite(x) ? 0 : exponent;
+}
+// x * 2^power, in steps that are normal numbers.
+double Scale(double x, int power) {
+  const int limited = power > 3000 ? 3000 : (power < -3000 ? -3000 : power);
+  const int step = limited / 3;
+  const double by = Bits<double>((u64)(1023 + step) << 52);
+  const double last = Bits<double>((u64)(1023 + limited - 2 * step) << 52);
+  return x * by * by * last;
+}
+double Sign(double x) { return x > 0 ? 1 : (x < 0 ? -1 : x); }
+
+// The sign of a * b + c - result, where `result` is the sum rounded.
+double FmaError(double a, double b, double c, double result) {
+  const int ea = ExponentOf(a), eb = ExponentOf(b);
+  const double x = Scale(a, -ea), y = Scale(b, -eb);
+  const double product = x * y;
+  const double product_low = __builtin_fma(x, y, -product);
+  const int distance = ExponentOf(c) - ea - eb;
+  const bool apart =
+      (c != 0) & IsFinite(c) & ((distance > 200) | (distance < -200));
+  // Too small to matter for the result, c keeps its sign only.
+  const double near = apart ? 0 : Scale(c, -ea - eb);
+  const double far = apart ? Sign(c) * 0x1p-900 : 0;
+  const double sum = product + near;
+  const double sum_low = TwoSumError(product, near, sum);
+  const double rest = sum - Scale(result, -ea - eb);
+  const double low = sum_low + product_low;
+  const double lowest = TwoSumError(sum_low, product_low, low);
+  const double known = rest + low;
+  const double error = known != 0 ? known : (lowest != 0 ? lowest : far);
+  // A c so large leaves the product below its last place.
+  const bool buried = apart & (distance > 0) & IsFinite(result);
+  return product == 0 ? 0 : (buried ? Sign(product) : error);
+}
 template <Mode mode>
 double Mul(double a, double b) {
   const double product = a * b;
-  return Direct<mode>(product, __builtin_fma(a, b, -product),
+  return Direct<mode>(product, FmaError(a, b, 0, product),
                       IsFinite(a) & IsFinite(b));
 }
 template <Mode mode>
 double Fma(double a, double b, double c) {
   const double result = __builtin_fma(a, b, c);
-  const double product = a * b;
-  const double product_low = __builtin_fma(a, b, -product);
-  const double alpha = c + product_low;
-  const double alpha_low = TwoSumError(c, product_low, alpha);
-  const double beta = product + alpha;
-  const double beta_low = TwoSumError(product, alpha, beta);
-  const double gamma = (beta - result) + beta_low;
-  const double error = gamma + alpha;
-  const double exact = (beta - result) + (beta_low + alpha_low);
-  const double directed = Direct<mode>(result, exact == exact ? exact : error,
+  const double directed = Direct<mode>(result, FmaError(a, b, c, result),
                                        IsFinite(a) & IsFinite(b) & IsFinite(c));
-  return IsNegativeZero<mode>(product, c) && directed == 0 ? -0.0 : directed;
+  // An exact sum of zero.
+  const bool is_zero = (a == 0) | (b == 0) | (FmaError(a, b, c, 0) == 0);
+  return IsNegativeZero<mode>(a * b, c) & is_zero & (directed == 0) ? -0.0
+                                                                    : directed;
 }
 template <Mode mode>
 double Div(double a, double b) {
   const double quotient = a / b;
-  const double remainder = __builtin_fma(-quotient, b, a);
+  const int ea = ExponentOf(a), eb = ExponentOf(b);
+  const double scaled = Scale(b, -eb);
+  const double remainder =
+      __builtin_fma(-Scale(quotient, eb - ea), scaled, Scale(a, -ea));
   return Direct<mode>(quotient, b < 0 ? -remainder : remainder,
                       IsFinite(a) & (b != 0));
 }
 template <Mode mode>
 double Sqrt(double a) {
   const double root = __builtin_sqrt(a);
-  return Direct<mode>(root, __builtin_fma(-root, root, a), false);
+  const int half = ExponentOf(a) / 2;
+  const double scaled = Scale(root, -half);
+  return Direct<mode>(root, __builtin_fma(-scaled, scaled, Scale(a, -2 * half)),
+                      false);
 }
 
 // Integers to floating point. The rounded value is compared with the integer
@@ -246,9 +288,12 @@ double SinTurns(double t) {
   return x + x * z * p;
 }
 
+// The hardware multiplies by 1 / (2 pi) in float, rounding towards zero, before
+// it looks up a sine: of large arguments that decides the result.
 double Turns(float x, double phase) {
-  const double turns = (double)x * 0.15915494309189535 + phase;
-  return turns - __builtin_rint(turns);
+  const double turns = (double)Mul<kZero>(x, 0.15915494f);
+  const double within = turns - __builtin_rint(turns) + phase;
+  return within - __builtin_rint(within);
 }
 
 }  // namespace
@@ -317,6 +362,82 @@ API float __reprise_tanh_approx_f32(float x) {
   return (float)(__builtin_fabsf(x) < 1e-4f ? small : t);
 }
 
+// --- 8-bit floating point.
+
+// `x` rounded to nearest even with `mantissa` bits and exponents from `lowest`
+// on, as the format's code; no larger than `largest`. NaN is 0x7f.
+static u16 ToCode(float x, bool relu, int mantissa, int lowest, u32 largest) {
+  const u64 bits = Bits<u64>((double)__builtin_fabsf(x));
+  const int own = (int)(bits >> 52) - 1023;
+  const int exponent = own < lowest ? lowest : own;
+  // Steps of the last place are integers after this scaling, which is exact.
+  const double scale = Bits<double>((u64)(1023 + mantissa - exponent) << 52);
+  const double steps = __builtin_rint(__builtin_fabs((double)x) * scale);
+  const bool over = !(__builtin_fabsf(x) < 65536.0f);
+  const u32 code =
+      (u32)(int)(over ? 0.0 : steps) + ((u32)(exponent - lowest) << mantissa);
+  const u32 magnitude = over || code > largest ? largest : code;
+  const bool negative = Bits<u32>(x) >> 31;
+  const u32 result = negative ? (relu ? 0 : magnitude | 0x80) : magnitude;
+  return (u16)(x != x ? 0x7f : result);
+}
+API u16 __reprise_cvt_e4m3_f32(float x, bool relu) {
+  return ToCode(x, relu, 3, -6, 0x7e);
+}
+API u16 __reprise_cvt_e5m2_f32(float x, bool relu) {
+  return ToCode(x, relu, 2, -14, 0x7b);
+}
+
+static u16 FromCode(u16 half, u16 code, bool is_nan, bool relu) {
+  const u16 result = relu && (code & 0x80) ? 0 : half;
+  return is_nan ? 0x7fff : result;
+}
+API u16 __reprise_cvt_f16_e4m3(u16 code, bool relu) {
+  const int exponent = (code >> 3) & 15;
+  const int fraction = code & 7;
+  const float steps = (float)(exponent > 0 ? 8 + fraction : fraction);
+  const int power = (exponent > 0 ? exponent : 1) - 10;
+  const float value = steps * Bits<float>((u32)(127 + power) << 23);
+  const u16 half = Bits<u16>((_Float16)value) | (u16)((code & 0x80) << 8);
+  return FromCode(half, code, (code & 0x7f) == 0x7f, relu);
+}
+API u16 __reprise_cvt_f16_e5m2(u16 code, bool relu) {
+  return FromCode((u16)(code << 8), code, (code & 0x7f) > 0x7c, relu);
+}
+
+// To a mantissa of 10 bits, ties away from zero.
+API u32 __reprise_cvt_tf32(u32 bits) {
+  const u32 magnitude = bits & 0x7fffffff;
+  const u32 rounded = (bits + 0x1000) & 0xffffe000;
+  return magnitude >= 0x7f800000 ? bits & 0xffffe000 : rounded;
+}
+
+// --- mbarrier. Bits 19 to 0: arrivals that are awaited; 39 to 20: how many a
+// phase awaits; above: number of the phase.
+
+API void __reprise_mbarrier_init(u64* barrier, u64 count) {
+  __atomic_store_n(barrier, (count & 0xfffff) * 0x100001, __ATOMIC_SEQ_CST);
+}
+// The state before; dropping ones are awaited no more in later phases.
+API u64 __reprise_mbarrier_arrive(u64* barrier, u64 count, bool drop) {
+  u64 old = __atomic_load_n(barrier, __ATOMIC_SEQ_CST);
+  u64 next;
+  do {
+    const u64 pending = (old & 0xfffff) - count;
+    const u64 expected = ((old >> 20) & 0xfffff) - (drop ? count : 0);
+    const u64 phase = (old >> 40) + (pending == 0);
+    next = phase << 40 | expected << 20 | (pending == 0 ? expected : pending);
+  } while (!__atomic_compare_exchange_n(barrier, &old, next, false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+  return old;
+}
+// Whether the phase of that state, or of that parity, is over.
+API bool __reprise_mbarrier_test(u64* barrier, u64 phase, bool is_parity) {
+  const u64 now = __atomic_load_n(barrier, __ATOMIC_SEQ_CST) >> 40;
+  return is_parity ? (now & 1) != (phase & 1)
+                   : (now & 0xffffff) != (phase >> 40);
+}
+
 // --- Integers.
 
 API u32 __reprise_prmt(u32 a, u32 b, u32 selector) {
@@ -370,8 +491,8 @@ API u32 __reprise_bfe_u32(u32 a, u32 position, u32 length) {
   const u64 mask = n > 63 ? ~0ul : (1ul << n) - 1;
   return p > 31 ? 0 : (u32)(((u64)a >> p) & mask);
 }
-API u64 __reprise_bfe_u64(u64 a, u32 position, u32 length) {
-  const u32 p = position & 0xff, n = length & 0xff;
+// Of 64 bits, all bits of position and length count.
+API u64 __reprise_bfe_u64(u64 a, u32 p, u32 n) {
   const u64 mask = n > 63 ? ~0ul : (1ul << n) - 1;
   return p > 63 ? 0 : (a >> p) & mask;
 }
@@ -387,10 +508,9 @@ API u32 __reprise_bfe_s32(u32 a, u32 position, u32 length) {
   const u64 mask = width > 63 ? ~0ul : (1ul << width) - 1;
   return p > 31 ? (sign ? ~0u : 0) : (u32)((field & mask) | (sign ? ~mask : 0));
 }
-API u64 __reprise_bfe_s64(u64 a, u32 position, u32 length) {
-  const u32 p = position & 0xff, n = length & 0xff;
+API u64 __reprise_bfe_s64(u64 a, u32 p, u32 n) {
   if (n == 0) return 0;
-  const u32 top = p + n - 1 > 63 ? 63 : p + n - 1;
+  const u32 top = (u64)p + n > 64 ? 63 : p + n - 1;
   const u64 sign = (a >> top) & 1;
   if (p > 63) return sign ? ~0ul : 0;
   const u32 width = top - p + 1;
@@ -403,11 +523,26 @@ API u32 __reprise_bfi_b32(u32 insert, u32 base, u32 position, u32 length) {
   const u32 mask = p > 31 ? 0 : (u32)(field << p);
   return (base & ~mask) | ((u32)((u64)insert << (p & 31)) & mask);
 }
-API u64 __reprise_bfi_b64(u64 insert, u64 base, u32 position, u32 length) {
-  const u32 p = position & 0xff, n = length & 0xff;
+API u64 __reprise_bfi_b64(u64 insert, u64 base, u32 p, u32 n) {
   const u64 field = n > 63 ? ~0ul : (1ul << n) - 1;
   const u64 mask = p > 63 ? 0 : field << p;
   return (base & ~mask) | ((insert << (p & 63)) & mask);
+}
+
+// `width` ones from bit `position` on.
+API u32 __reprise_bmsk(u32 position, u32 width, bool clamp) {
+  const u32 p = clamp ? (position > 32 ? 32 : position) : position & 31;
+  const u32 n = clamp ? (width > 32 ? 32 : width) : width & 31;
+  return (u32)(((1ul << n) - 1) << p);
+}
+// The lowest bits, extended.
+API u32 __reprise_szext_u32(u32 a, u32 bits, bool clamp) {
+  const u32 n = clamp ? (bits > 32 ? 32 : bits) : bits & 31;
+  return (u32)(a & ((1ul << n) - 1));
+}
+API u32 __reprise_szext_s32(u32 a, u32 bits, bool clamp) {
+  const u32 n = clamp ? (bits > 32 ? 32 : bits) : bits & 31;
+  return n == 0 ? 0 : (u32)((s64)((u64)a << (64 - n)) >> (64 - n));
 }
 
 // Position of the n-th set bit from `base`, or all ones.

@@ -34,6 +34,12 @@ Value* Saturate(IRBuilder<>& b, Value* value) {
   return b.CreateSelect(b.CreateFCmpOGT(low, one), one, low);
 }
 
+// Neither -0 nor what is below it; NaN stays.
+Value* NotNegative(IRBuilder<>& b, Value* value) {
+  Value* zero = llvm::ConstantFP::get(value->getType(), 0.0);
+  return b.CreateSelect(b.CreateFCmpOLE(value, zero), zero, value);
+}
+
 Value* MinMax(IRBuilder<>& b, const FloatOp& op, Value* x, Value* y) {
   Value* sign = nullptr;
   Value* left = x;
@@ -45,14 +51,27 @@ Value* MinMax(IRBuilder<>& b, const FloatOp& op, Value* x, Value* y) {
     right = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, y);
   }
   const bool minimum = op.name == "min";
-  const ID id =
-      op.propagate_nan
-          ? (minimum ? llvm::Intrinsic::minimum : llvm::Intrinsic::maximum)
-          : (minimum ? llvm::Intrinsic::minnum : llvm::Intrinsic::maxnum);
+  // -0 is less than +0 in all of them.
+  const ID id = op.propagate_nan ? (minimum ? llvm::Intrinsic::minimum
+                                            : llvm::Intrinsic::maximum)
+                                 : (minimum ? llvm::Intrinsic::minimumnum
+                                            : llvm::Intrinsic::maximumnum);
   Value* result = b.CreateBinaryIntrinsic(id, left, right);
   if (sign == nullptr) return result;
   return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, result,
                                  b.CreateBitCast(sign, x->getType()));
+}
+
+// The hardware multiplies by the divisor's reciprocal, which is zero where it
+// would be denormal.
+Value* ApproximateQuotient(IRBuilder<>& b, Value* x, Value* y) {
+  Type* type = y->getType();
+  Value* large =
+      b.CreateFCmpOGT(b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, y),
+                      llvm::ConstantFP::get(type, 0x1p126));
+  Value* zero = b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign,
+                                        llvm::ConstantFP::get(type, 0.0), y);
+  return b.CreateSelect(large, b.CreateFMul(x, zero), b.CreateFDiv(x, y));
 }
 
 Value* EmitRounded(IRBuilder<>& b, const FloatOp& op, ArrayRef<Value*> args) {
@@ -74,6 +93,8 @@ Value* EmitRounded(IRBuilder<>& b, const FloatOp& op, ArrayRef<Value*> args) {
   }
   if (name == "add") return b.CreateFAdd(operands[0], operands[1]);
   if (name == "mul") return b.CreateFMul(operands[0], operands[1]);
+  if (name == "div" && op.name == "div" && op.approximate)
+    return ApproximateQuotient(b, operands[0], operands[1]);
   if (name == "div") return b.CreateFDiv(operands[0], operands[1]);
   if (name == "sqrt")
     return b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, operands[0]);
@@ -101,6 +122,15 @@ Value* EmitUnary(IRBuilder<>& b, const FloatOp& op, Value* x) {
   return nullptr;
 }
 
+// neg and abs; of short types NaN becomes the canonical one.
+Value* EmitSign(IRBuilder<>& b, const FloatOp& op, Value* x) {
+  Type* type = x->getType();
+  Value* result = EmitUnary(b, op, op.flush ? FlushDenormal(b, x) : x);
+  if (!type->isHalfTy() && !type->isBFloatTy()) return result;
+  Value* canonical = b.CreateBitCast(b.getInt16(0x7fff), type);
+  return b.CreateSelect(IsNan(b, x), canonical, result);
+}
+
 size_t OperandCount(StringRef name) {
   if (name == "fma") return 3;
   if (name == "add" || name == "sub" || name == "mul" || name == "div" ||
@@ -108,6 +138,43 @@ size_t OperandCount(StringRef name) {
     return 2;
   }
   return 1;
+}
+
+// The result of a float instruction as a double that compares with the smallest
+// normal number as the exact result does; null where rounding cannot reach
+// that.
+Value* BeforeRounding(IRBuilder<>& b, const FloatOp& op,
+                      ArrayRef<Value*> operands) {
+  if (!operands[0]->getType()->isFloatTy()) return nullptr;
+  Type* f64 = b.getDoubleTy();
+  SmallVector<Value*, 3> wide;
+  for (Value* operand : operands) wide.push_back(b.CreateFPExt(operand, f64));
+  if (op.name == "mul") return b.CreateFMul(wide[0], wide[1]);
+  if (op.name == "div") return b.CreateFDiv(wide[0], wide[1]);
+  if (op.name == "rcp")
+    return b.CreateFDiv(llvm::ConstantFP::get(f64, 1.0), wide[0]);
+  if (op.name == "fma") return CallLibrary(b, "__reprise_fma_odd", f64, wide);
+  return nullptr;
+}
+
+// .ftz: what is below the normal numbers becomes zero; a float before it is
+// rounded, a half when rounded to as many bits as normal ones have. An exact
+// zero has its sign from rounding.
+Value* ZeroWhereTiny(IRBuilder<>& b, Value* rounded, Value* exact) {
+  Type* type = rounded->getType();
+  const double smallest = type->isHalfTy() ? 0x1p-14 - 0x1p-26 : 0x1p-126;
+  Value* magnitude = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, exact);
+  Value* tiny = b.CreateFCmpOLT(
+      magnitude, llvm::ConstantFP::get(exact->getType(), smallest));
+  tiny = b.CreateAnd(
+      tiny,
+      b.CreateFCmpONE(exact, llvm::Constant::getNullValue(exact->getType())));
+  Value* zero =
+      b.CreateFPTrunc(b.CreateBinaryIntrinsic(
+                          llvm::Intrinsic::copysign,
+                          llvm::ConstantFP::get(exact->getType(), 0.0), exact),
+                      type);
+  return b.CreateSelect(tiny, zero, rounded);
 }
 
 // float or double.
@@ -126,14 +193,13 @@ Value* EmitScalar(IRBuilder<>& b, const FloatOp& op, ArrayRef<Value*> args) {
     result = EmitUnary(b, op, operands[0]);
   }
   if (result == nullptr) return nullptr;
-  if (op.flush) result = FlushDenormal(b, result);
-  if (op.saturate) result = Saturate(b, result);
-  if (op.relu) {
-    Value* zero = llvm::ConstantFP::get(result->getType(), 0.0);
-    // NaN stays NaN.
-    result = b.CreateSelect(b.CreateFCmpOLT(result, zero), zero, result);
+  if (op.flush) {
+    Value* exact = BeforeRounding(b, op, operands);
+    result = exact != nullptr ? ZeroWhereTiny(b, result, exact)
+                              : FlushDenormal(b, result);
   }
-  return result;
+  if (op.saturate) result = Saturate(b, result);
+  return op.relu ? NotNegative(b, result) : result;
 }
 
 bool IsShort(Type* type) { return type->isHalfTy() || type->isBFloatTy(); }
@@ -171,10 +237,13 @@ Value* OddFloat(IRBuilder<>& b, Value* value) {
   return b.CreateBitCast(chosen, b.getFloatTy());
 }
 
+// NaN becomes the canonical one.
 Value* NearestShort(IRBuilder<>& b, Value* value, Type* target) {
   if (value->getType()->isDoubleTy()) value = OddFloat(b, value);
-  if (target->isHalfTy()) return b.CreateFPTrunc(value, target);
-  return NearestBFloat(b, value);
+  if (!target->isHalfTy()) return NearestBFloat(b, value);
+  Value* canonical = b.CreateBitCast(b.getInt16(0x7fff), target);
+  return b.CreateSelect(IsNan(b, value), canonical,
+                        b.CreateFPTrunc(value, target));
 }
 
 // One step towards the exact value's other side, for directed rounding.
@@ -210,22 +279,32 @@ Value* DirectShort(IRBuilder<>& b, Value* wide, Value* narrow, char rounding) {
 Value* EmitShort(IRBuilder<>& b, const FloatOp& op, ArrayRef<Value*> args) {
   Type* type = args[0]->getType();
   SmallVector<Value*, 3> wide;
-  for (Value* argument : args) wide.push_back(Widen(b, argument));
+  for (Value* argument : args)
+    wide.push_back(Widen(b, op.flush ? FlushDenormal(b, argument) : argument));
   FloatOp inner = op;
-  inner.flush = false;  // denormals of the short type are normal in float
+  // Denormals of halves are normal in float; those of bfloats are not.
+  inner.flush = op.flush && type->isBFloatTy();
+  inner.relu = false;  // small negative numbers may still become -0
   Value* result;
   if (op.name == "fma" && args.size() == 3) {
     for (Value*& value : wide) value = b.CreateFPExt(value, b.getDoubleTy());
     result = CallLibrary(b, "__reprise_fma_odd", b.getDoubleTy(), wide);
     if (op.saturate) result = Saturate(b, result);
-    if (op.relu) {
-      Value* zero = llvm::ConstantFP::get(result->getType(), 0.0);
-      result = b.CreateSelect(b.CreateFCmpOLT(result, zero), zero, result);
-    }
   } else {
     result = EmitScalar(b, inner, wide);
   }
-  return result == nullptr ? nullptr : NearestShort(b, result, type);
+  if (result == nullptr) return nullptr;
+  Value* exact = result;
+  result = NearestShort(b, exact, type);
+  // The hardware's approximation cuts what is not too large.
+  if (op.name == "ex2") {
+    Value* infinite =
+        b.CreateFCmpOEQ(result, llvm::ConstantFP::getInfinity(type));
+    result =
+        b.CreateSelect(infinite, result, DirectShort(b, exact, result, 'z'));
+  }
+  if (op.flush && type->isHalfTy()) result = ZeroWhereTiny(b, result, exact);
+  return op.relu ? NotNegative(b, result) : result;
 }
 
 Value* EmitVector(IRBuilder<>& b, const FloatOp& op, ArrayRef<Value*> args) {
@@ -259,6 +338,20 @@ Value* FloatToInteger(IRBuilder<>& b, Value* value, Type* target,
   return b.CreateSelect(IsNan(b, value), top, result);
 }
 
+// What a double holds and rounds to a short type as the integer does: of large
+// ones the lowest 12 bits are 0 or, when any was set, a half.
+Value* StickyInteger(IRBuilder<>& b, Value* value, bool is_signed) {
+  Value* magnitude = is_signed ? b.CreateBinaryIntrinsic(llvm::Intrinsic::abs,
+                                                         value, b.getFalse())
+                               : value;
+  Value* large = b.CreateICmpUGE(magnitude, b.getInt64(uint64_t{1} << 53));
+  Value* rest = b.CreateAnd(value, 0xfff);
+  Value* half =
+      b.CreateSelect(b.CreateIsNull(rest), b.getInt64(0), b.getInt64(0x800));
+  Value* cut = b.CreateOr(b.CreateAnd(value, ~uint64_t{0xfff}), half);
+  return b.CreateSelect(large, cut, value);
+}
+
 Value* IntegerToFloat(IRBuilder<>& b, Value* value, Type* target,
                       const Conversion& how) {
   const unsigned width = value->getType()->getIntegerBitWidth();
@@ -266,6 +359,7 @@ Value* IntegerToFloat(IRBuilder<>& b, Value* value, Type* target,
   value =
       how.source_signed ? b.CreateSExt(value, wide) : b.CreateZExt(value, wide);
   if (IsShort(target)) {
+    if (width == 64) value = StickyInteger(b, value, how.source_signed);
     Value* exact = how.source_signed ? b.CreateSIToFP(value, b.getDoubleTy())
                                      : b.CreateUIToFP(value, b.getDoubleTy());
     return EmitConversion(b, exact, target, how);
@@ -283,6 +377,19 @@ Value* IntegerToFloat(IRBuilder<>& b, Value* value, Type* target,
                      target, {value});
 }
 
+// NaN of a double keeps its sign and as much of its payload as fits.
+Value* KeepNan(IRBuilder<>& b, Value* value, Value* result) {
+  Type* type = result->getType();
+  const bool half = type->isHalfTy();
+  Value* bits = b.CreateBitCast(value, b.getInt64Ty());
+  Value* sign = b.CreateAnd(b.CreateLShr(bits, 48), 0x8000);
+  Value* payload =
+      b.CreateAnd(b.CreateLShr(bits, half ? 42 : 45), half ? 0x3ff : 0x7f);
+  Value* nan = b.CreateOr(b.CreateOr(sign, payload), half ? 0x7e00 : 0x7fc0);
+  nan = b.CreateBitCast(b.CreateTrunc(nan, b.getInt16Ty()), type);
+  return b.CreateSelect(IsNan(b, value), nan, result);
+}
+
 Value* FloatToFloat(IRBuilder<>& b, Value* value, Type* target,
                     const Conversion& how) {
   Type* source = value->getType();
@@ -296,6 +403,7 @@ Value* FloatToFloat(IRBuilder<>& b, Value* value, Type* target,
     result = NearestShort(b, value, target);
     if (how.rounding != 'n')
       result = DirectShort(b, value, result, how.rounding);
+    if (source->isDoubleTy()) result = KeepNan(b, value, result);
   } else if (source->isDoubleTy() && target->isFloatTy()) {
     result = how.rounding == 'n'
                  ? b.CreateFPTrunc(value, target)
@@ -314,10 +422,13 @@ Value* FloatToFloat(IRBuilder<>& b, Value* value, Type* target,
 
 Value* FlushDenormal(IRBuilder<>& b, Value* value) {
   Type* type = value->getType();
-  if (!type->isFloatTy()) return value;
+  if (type->isBFloatTy()) return value;
   Value* magnitude = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value);
+  const double smallest = type->isHalfTy()    ? 0x1p-14
+                          : type->isFloatTy() ? 0x1p-126
+                                              : 0x1p-1022;
   Value* small =
-      b.CreateFCmpOLT(magnitude, llvm::ConstantFP::get(type, 0x1p-126));
+      b.CreateFCmpOLT(magnitude, llvm::ConstantFP::get(type, smallest));
   Value* zero = b.CreateBinaryIntrinsic(
       llvm::Intrinsic::copysign, llvm::ConstantFP::get(type, 0.0), value);
   return b.CreateSelect(small, zero, value);
@@ -337,8 +448,7 @@ Value* EmitFloatOp(IRBuilder<>& b, const FloatOp& op, ArrayRef<Value*> args) {
     if (argument->getType() != type) return nullptr;
   }
   if (type->isVectorTy()) return EmitVector(b, op, args);
-  if (op.name == "neg" || (op.name == "abs" && !op.flush))
-    return EmitUnary(b, op, args[0]);
+  if (op.name == "neg" || op.name == "abs") return EmitSign(b, op, args[0]);
   if (IsShort(type)) return EmitShort(b, op, args);
   if (!type->isFloatTy() && !type->isDoubleTy()) return nullptr;
   return EmitScalar(b, op, args);
@@ -357,13 +467,7 @@ Value* EmitConversion(IRBuilder<>& b, Value* value, Type* target,
     result = FloatToFloat(b, value, target, how);
   }
   if (how.relu || how.saturate) {
-    Value* zero = llvm::ConstantFP::get(target, 0.0);
-    if (how.relu) {
-      Value* negative = b.CreateFCmpOLT(result, zero);
-      result = b.CreateSelect(negative, zero, result);
-    } else {
-      result = Saturate(b, result);
-    }
+    result = how.relu ? NotNegative(b, result) : Saturate(b, result);
   }
   return result;
 }

@@ -110,6 +110,7 @@ struct FloatOp {
   bool relu = false;
   bool propagate_nan = false;  // .nan of min and max
   bool absolute = false;       // .xorsign.abs
+  bool approximate = false;    // .approx
 };
 // All of one type: half, bfloat, float, double, or a vector of these. Null when
 // the operation does not exist.
@@ -130,6 +131,7 @@ llvm::Value* EmitConversion(llvm::IRBuilder<>& b, llvm::Value* value,
 // To an integral value in floating point, by rounding mode n, z, m or p.
 llvm::Value* EmitRoundToIntegral(llvm::IRBuilder<>& b, llvm::Value* value,
                                  char rounding);
+// Of float and half; other types have no .ftz.
 llvm::Value* FlushDenormal(llvm::IRBuilder<>& b, llvm::Value* value);
 
 llvm::Value* CallLibrary(llvm::IRBuilder<>& b, const llvm::Twine& name,

@@ -53,6 +53,7 @@ Value* FloatIntrinsic(IRBuilder<>& b, llvm::ArrayRef<StringRef> tokens,
   op.relu = Has(tokens, "relu");
   op.propagate_nan = Has(tokens, "nan");
   op.absolute = Has(tokens, "xorsign");
+  op.approximate = Has(tokens, "approx");
   return EmitFloatOp(b, op, args);
 }
 

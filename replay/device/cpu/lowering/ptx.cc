@@ -4,6 +4,7 @@
 #include <llvm/ADT/StringSwitch.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include "absl/strings/str_cat.h"
 #include "replay/device/cpu/abi.h"
@@ -97,6 +98,12 @@ Value* PtxTranslator::Special(const std::string& name) {
     Value* base = b_.CreatePtrToInt(SharedBase(), b_.getInt64Ty());
     return b_.CreateSub(base, b_.getInt64(kReservedSharedBytes));
   }
+  if (unsigned number; reg.starts_with("envreg") &&
+                       !reg.drop_front(6).getAsInteger(10, number)) {
+    return CallRuntime(b_, "__reprise_envreg", b_.getInt32Ty(),
+                       {b_.getInt32(number)});
+  }
+  if (reg == "current_graph_exec") return b_.getInt64(0);
   std::string intrinsic = reg.str();
   std::replace(intrinsic.begin(), intrinsic.end(), '_', '.');
   if (reg == "dynamic_smem_size" || reg == "total_smem_size" ||
@@ -172,7 +179,9 @@ Value* PtxTranslator::Bits(const PtxOperand& operand, unsigned width) {
     default:
       return nullptr;
   }
-  return value == nullptr ? nullptr : b_.CreateZExtOrTrunc(value, type);
+  if (value == nullptr) return nullptr;
+  value = b_.CreateZExtOrTrunc(value, type);
+  return operand.negated ? b_.CreateNot(value) : value;
 }
 
 Value* PtxTranslator::Read(const PtxOperand& operand, const PtxType& type) {
@@ -273,13 +282,44 @@ bool PtxTranslator::Instruction(const PtxInstruction& in) {
     guard_ = b_.CreateTrunc(found->second, b_.getInt1Ty());
     if (in.guard_negated) guard_ = b_.CreateNot(guard_);
   }
-  const bool pure = Move(in) || Carry(in) || Multiply(in) || Compare(in) ||
-                    Convert(in) || Float(in) || Integer(in) ||
+  const bool pure = Move(in) || Choose(in) || Carry(in) || Multiply(in) ||
+                    Compare(in) || Convert(in) || Float(in) || Integer(in) ||
                     IntegerBits(in) || DotProduct(in) || Video(in);
   if (pure) return true;
-  // What has an effect would need a branch.
-  if (guard_ != nullptr) return false;
-  return Memory(in) || Atomic(in) || Synchronize(in);
+  return guard_ == nullptr ? Effect(in) : GuardedEffect(in);
+}
+
+bool PtxTranslator::Effect(const PtxInstruction& in) {
+  return Memory(in) || CopyAsync(in) || Atomic(in) || Barrier(in) ||
+         Synchronize(in);
+}
+
+// What has an effect stands in a branch of its own.
+bool PtxTranslator::GuardedEffect(const PtxInstruction& in) {
+  Value* guard = guard_;
+  guard_ = nullptr;
+  llvm::BasicBlock* before = call_.getParent();
+  llvm::Instruction* end =
+      llvm::SplitBlockAndInsertIfThen(guard, &call_, /*Unreachable=*/false);
+  const std::map<std::string, Value*> old = values_;
+  b_.SetInsertPoint(end);
+  if (!Effect(in)) return false;
+  llvm::BasicBlock* then = end->getParent();
+  b_.SetInsertPoint(call_.getParent(), call_.getParent()->begin());
+  for (auto& [name, value] : values_) {
+    const auto found = old.find(name);
+    Value* other = found != old.end() ? found->second : nullptr;
+    if (value == nullptr || value == other) continue;
+    other = other != nullptr && other->getType() == value->getType()
+                ? other
+                : llvm::PoisonValue::get(value->getType());
+    llvm::PHINode* merged = b_.CreatePHI(value->getType(), 2);
+    merged->addIncoming(value, then);
+    merged->addIncoming(other, before);
+    value = merged;
+  }
+  b_.SetInsertPoint(&call_);
+  return true;
 }
 
 absl::Status PtxTranslator::Translate() {

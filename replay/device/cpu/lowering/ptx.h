@@ -44,17 +44,39 @@ class PtxTranslator {
   bool Carry(const PtxInstruction& in);
   bool Float(const PtxInstruction& in);
   bool Compare(const PtxInstruction& in);
+  bool Choose(const PtxInstruction& in);
   bool Convert(const PtxInstruction& in);
   bool Memory(const PtxInstruction& in);
+  bool CopyAsync(const PtxInstruction& in);
   bool Atomic(const PtxInstruction& in);
+  bool Barrier(const PtxInstruction& in);
   bool Synchronize(const PtxInstruction& in);
 
+  bool PackedInteger(const PtxInstruction& in, const PtxType& type);
+  llvm::Value* NotNegative(llvm::Value* value);
+  llvm::Value* Condition(const PtxInstruction& in, const PtxType& type);
+  bool WritePredicates(const PtxInstruction& in, const PtxType& type,
+                       llvm::Value* condition);
+  bool WriteSet(const PtxInstruction& in, const PtxType& type,
+                llvm::Value* condition);
+  static std::string ShortFormat(const PtxInstruction& in);
+  bool ToShortFormat(const PtxInstruction& in, const std::string& format);
+  bool FromShortFormat(const PtxInstruction& in, const std::string& format);
+  bool Pack(const PtxInstruction& in);
+  bool AtomicVector(const PtxInstruction& in, const PtxType& type,
+                    llvm::Value* pointer);
+  bool WarpWide(const PtxInstruction& in);
+  bool BlockBarrier(const PtxInstruction& in,
+                    llvm::ArrayRef<llvm::Value*> args);
   bool DotProduct(const PtxInstruction& in);
   bool Video(const PtxInstruction& in);
   llvm::Value* VideoLane(const PtxInstruction& in, llvm::StringRef op,
                          llvm::Value* a, llvm::Value* b, bool is_signed);
 
   bool Instruction(const PtxInstruction& in);
+  // What Instruction does with what is no pure function of registers.
+  bool Effect(const PtxInstruction& in);
+  bool GuardedEffect(const PtxInstruction& in);
   void DefineInputs();
   void ReturnOutputs();
 

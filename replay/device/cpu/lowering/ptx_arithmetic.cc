@@ -1,4 +1,4 @@
-// Integer, floating-point and comparison instructions of inline PTX.
+// Integer and floating-point instructions of inline PTX.
 #include <llvm/ADT/StringSwitch.h>
 #include <llvm/IR/Intrinsics.h>
 
@@ -7,7 +7,6 @@
 
 namespace reprise::cpu {
 
-using llvm::CmpInst;
 using llvm::StringRef;
 using llvm::StringSwitch;
 using llvm::Type;
@@ -121,7 +120,9 @@ bool PtxTranslator::Multiply(const PtxInstruction& in) {
                    ? Read(in.operands[3], keep_wide ? Wider(type) : type)
                    : nullptr;
     if (c == nullptr) return false;
-    product = b_.CreateAdd(product, c);
+    product = Has(in, "sat") ? b_.CreateBinaryIntrinsic(
+                                   llvm::Intrinsic::sadd_sat, product, c)
+                             : b_.CreateAdd(product, c);
   }
   Write(in.operands[0], product);
   return true;
@@ -130,9 +131,9 @@ bool PtxTranslator::Multiply(const PtxInstruction& in) {
 bool PtxTranslator::Integer(const PtxInstruction& in) {
   const StringRef op = in.opcode[0];
   PtxType type;
-  if (!TypeOf(in, &type) || type.is_float() || type.packed ||
-      in.operands.size() < 2)
+  if (!TypeOf(in, &type) || type.is_float() || in.operands.size() < 2)
     return false;
+  if (type.packed) return PackedInteger(in, type);
   Value* a = Read(in.operands[1], type);
   Value* b = in.operands.size() > 2 ? Read(in.operands[2], type) : nullptr;
   if (a == nullptr) return false;
@@ -179,7 +180,37 @@ bool PtxTranslator::Integer(const PtxInstruction& in) {
         c, b_.CreateSelect(less, b_.CreateSub(b, a), b_.CreateSub(a, b)));
   }
   if (result == nullptr) return false;
-  Write(in.operands[0], result);
+  Write(in.operands[0], Has(in, "relu") ? NotNegative(result) : result);
+  return true;
+}
+
+Value* PtxTranslator::NotNegative(Value* value) {
+  return b_.CreateBinaryIntrinsic(
+      llvm::Intrinsic::smax, value,
+      llvm::Constant::getNullValue(value->getType()));
+}
+
+// add, min and max of two 16-bit integers.
+bool PtxTranslator::PackedInteger(const PtxInstruction& in,
+                                  const PtxType& type) {
+  using I = llvm::Intrinsic::IndependentIntrinsics;
+  const std::string& op = in.opcode[0];
+  if (in.operands.size() != 3) return false;
+  auto* lanes = llvm::FixedVectorType::get(b_.getInt16Ty(), 2);
+  Value* a = Bits(in.operands[1], 32);
+  Value* b = Bits(in.operands[2], 32);
+  if (a == nullptr || b == nullptr) return false;
+  a = b_.CreateBitCast(a, lanes);
+  b = b_.CreateBitCast(b, lanes);
+  const bool sign = type.is_signed();
+  Value* result = nullptr;
+  if (op == "add") result = b_.CreateAdd(a, b);
+  if (op == "min")
+    result = b_.CreateBinaryIntrinsic(sign ? I::smin : I::umin, a, b);
+  if (op == "max")
+    result = b_.CreateBinaryIntrinsic(sign ? I::smax : I::umax, a, b);
+  if (result == nullptr) return false;
+  Write(in.operands[0], Has(in, "relu") ? NotNegative(result) : result);
   return true;
 }
 
@@ -222,7 +253,9 @@ bool PtxTranslator::IntegerBits(const PtxInstruction& in) {
         b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, a, b_.getFalse()), i32);
   } else if (op == "brev") {
     result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::bitreverse, a);
-  } else if (op == "bfind" && !type.is_signed()) {
+  } else if (op == "bfind") {
+    // Of a negative number the highest bit that is not its sign.
+    if (type.is_signed()) a = b_.CreateXor(a, b_.CreateAShr(a, type.bits - 1));
     Value* found =
         CallLibrary(b_, absl::StrCat("__reprise_bfind_u", type.bits), i32, {a});
     if (Has(in, "shiftamt")) {
@@ -258,6 +291,13 @@ bool PtxTranslator::IntegerBits(const PtxInstruction& in) {
     wide = Has(in, "l") ? b_.CreateLShr(b_.CreateShl(wide, amount), 32)
                         : b_.CreateLShr(wide, amount);
     result = b_.CreateTrunc(wide, i32);
+  } else if (op == "fns" && word(2) != nullptr && word(3) != nullptr) {
+    result = CallLibrary(b_, "__reprise_fns", i32, {a, word(2), word(3)});
+  } else if ((op == "szext" || op == "bmsk") && word(2) != nullptr) {
+    const std::string kind =
+        op == "bmsk" ? "bmsk" : absl::StrCat("szext_", SuffixOf(type));
+    result = CallLibrary(b_, absl::StrCat("__reprise_", kind), i32,
+                         {a, word(2), b_.getInt1(Has(in, "clamp"))});
   } else if (op == "lop3" && in.operands.size() == 5 &&
              in.operands[4].kind == PtxOperand::kImmediate) {
     Value* b = word(2);
@@ -299,6 +339,7 @@ bool PtxTranslator::Float(const PtxInstruction& in) {
   op.relu = Has(in, "relu");
   op.propagate_nan = Has(in, "NaN");
   op.absolute = Has(in, "xorsign");
+  op.approximate = Has(in, "approx");
   llvm::SmallVector<Value*, 3> operands;
   for (size_t i = 1; i < in.operands.size(); ++i) {
     operands.push_back(Read(in.operands[i], type));
@@ -307,97 +348,6 @@ bool PtxTranslator::Float(const PtxInstruction& in) {
   Value* result = EmitFloatOp(b_, op, operands);
   if (result == nullptr) return false;
   Write(in.operands[0], result);
-  return true;
-}
-
-// i1, or a vector of them for packed types.
-Value* PtxTranslator::CompareValues(const std::string& op, Value* a, Value* b,
-                                    const PtxType& type) {
-  if (type.is_float()) {
-    const auto predicate = StringSwitch<CmpInst::Predicate>(op)
-                               .Case("eq", CmpInst::FCMP_OEQ)
-                               .Case("ne", CmpInst::FCMP_ONE)
-                               .Case("lt", CmpInst::FCMP_OLT)
-                               .Case("le", CmpInst::FCMP_OLE)
-                               .Case("gt", CmpInst::FCMP_OGT)
-                               .Case("ge", CmpInst::FCMP_OGE)
-                               .Case("equ", CmpInst::FCMP_UEQ)
-                               .Case("neu", CmpInst::FCMP_UNE)
-                               .Case("ltu", CmpInst::FCMP_ULT)
-                               .Case("leu", CmpInst::FCMP_ULE)
-                               .Case("gtu", CmpInst::FCMP_UGT)
-                               .Case("geu", CmpInst::FCMP_UGE)
-                               .Case("num", CmpInst::FCMP_ORD)
-                               .Case("nan", CmpInst::FCMP_UNO)
-                               .Default(CmpInst::BAD_FCMP_PREDICATE);
-    return predicate == CmpInst::BAD_FCMP_PREDICATE
-               ? nullptr
-               : b_.CreateFCmp(predicate, a, b);
-  }
-  const bool sign = type.is_signed();
-  const auto predicate =
-      StringSwitch<CmpInst::Predicate>(op)
-          .Case("eq", CmpInst::ICMP_EQ)
-          .Case("ne", CmpInst::ICMP_NE)
-          .Case("lt", sign ? CmpInst::ICMP_SLT : CmpInst::ICMP_ULT)
-          .Case("le", sign ? CmpInst::ICMP_SLE : CmpInst::ICMP_ULE)
-          .Case("gt", sign ? CmpInst::ICMP_SGT : CmpInst::ICMP_UGT)
-          .Case("ge", sign ? CmpInst::ICMP_SGE : CmpInst::ICMP_UGE)
-          .Case("lo", CmpInst::ICMP_ULT)
-          .Case("ls", CmpInst::ICMP_ULE)
-          .Case("hi", CmpInst::ICMP_UGT)
-          .Case("hs", CmpInst::ICMP_UGE)
-          .Default(CmpInst::BAD_ICMP_PREDICATE);
-  return predicate == CmpInst::BAD_ICMP_PREDICATE
-             ? nullptr
-             : b_.CreateICmp(predicate, a, b);
-}
-
-// set: 1.0 in the target's floating-point type, or all ones.
-Value* PtxTranslator::Select(Value* condition, Value* value,
-                             const PtxType& type) {
-  return b_.CreateSelect(condition, value,
-                         llvm::Constant::getNullValue(IrType(type)));
-}
-
-bool PtxTranslator::Compare(const PtxInstruction& in) {
-  const std::string& op = in.opcode[0];
-  PtxType type;
-  if (op == "selp" && in.operands.size() == 4 && TypeOf(in, &type)) {
-    Value* a = Bits(in.operands[1], type.register_bits());
-    Value* b = Bits(in.operands[2], type.register_bits());
-    Value* p = Bits(in.operands[3], 1);
-    if (a == nullptr || b == nullptr || p == nullptr) return false;
-    Write(in.operands[0], b_.CreateSelect(p, a, b));
-    return true;
-  }
-  if ((op != "setp" && op != "set") || in.opcode.size() < 3 ||
-      !TypeOf(in, &type))
-    return false;
-  const bool is_set = op == "set";
-  const size_t first = 1;
-  if (in.operands.size() != first + 2)
-    return false;  // with a boolean operand: refused
-  Value* a = Read(in.operands[first], type);
-  Value* b = Read(in.operands[first + 1], type);
-  if (a == nullptr || b == nullptr) return false;
-  Value* condition = CompareValues(in.opcode[1], a, b, type);
-  if (condition == nullptr) return false;
-  if (!is_set) {
-    if (type.packed) return false;
-    Write(in.operands[0], condition);
-    return true;
-  }
-  PtxType target;
-  if (!TypeOf(in, &target, 1)) return false;
-  if (type.packed && !target.packed) {  // a mask of 16 bits for each half
-    target = {'u', 16, true};
-  }
-  if (target.packed != type.packed) return false;
-  Type* ir = IrType(target);
-  Value* one = target.is_float() ? llvm::ConstantFP::get(ir, 1.0)
-                                 : llvm::Constant::getAllOnesValue(ir);
-  Write(in.operands[0], Select(condition, one, target));
   return true;
 }
 

@@ -1,4 +1,4 @@
-// Conversions, memory and synchronization in inline PTX.
+// Memory in inline PTX.
 #include <llvm/ADT/StringSwitch.h>
 #include <llvm/IR/Intrinsics.h>
 
@@ -16,86 +16,7 @@ namespace {
 
 constexpr auto kOrder = llvm::AtomicOrdering::SequentiallyConsistent;
 
-Value* ClampInteger(llvm::IRBuilder<>& b, Value* value, const PtxType& from,
-                    const PtxType& to) {
-  // Saturation to the target's range, in a type that holds both.
-  Type* wide = b.getInt128Ty();
-  Value* w =
-      from.is_signed() ? b.CreateSExt(value, wide) : b.CreateZExt(value, wide);
-  const llvm::APInt low =
-      to.is_signed() ? llvm::APInt::getSignedMinValue(to.bits).sext(128)
-                     : llvm::APInt(128, 0);
-  const llvm::APInt high =
-      to.is_signed() ? llvm::APInt::getSignedMaxValue(to.bits).sext(128)
-                     : llvm::APInt::getMaxValue(to.bits).zext(128);
-  w = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, w, b.getInt(low));
-  return b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, w, b.getInt(high));
-}
-
 }  // namespace
-
-bool PtxTranslator::Convert(const PtxInstruction& in) {
-  PtxType to, from;
-  if (in.opcode[0] != "cvt" || !TypeOf(in, &from, 0) || !TypeOf(in, &to, 1))
-    return false;
-  if (Has(in, "satfinite") || Has(in, "rs") || Has(in, "rna")) return false;
-  Conversion how;
-  bool to_integral = false;
-  how.rounding = RoundingOf(in, &to_integral);
-  how.source_signed = from.is_signed();
-  how.target_signed = to.is_signed();
-  how.flush = Has(in, "ftz");
-  how.saturate = Has(in, "sat");
-  how.relu = Has(in, "relu");
-  if (to.packed && !from.packed && in.operands.size() == 3) {
-    // Two floats into one register; the first operand goes to the upper half.
-    PtxType element = to;
-    element.packed = false;
-    Value* high = Read(in.operands[1], from);
-    Value* low = Read(in.operands[2], from);
-    if (high == nullptr || low == nullptr) return false;
-    Value* pair = llvm::PoisonValue::get(IrType(to));
-    pair = b_.CreateInsertElement(
-        pair, EmitConversion(b_, low, IrType(element), how), uint64_t{0});
-    pair = b_.CreateInsertElement(
-        pair, EmitConversion(b_, high, IrType(element), how), uint64_t{1});
-    Write(in.operands[0], pair);
-    return true;
-  }
-  if (in.operands.size() != 2 || to.packed || from.packed) return false;
-  Value* value = Read(in.operands[1], from);
-  if (value == nullptr) return false;
-  Value* result;
-  if (!from.is_float() && !to.is_float()) {
-    if (how.saturate) value = ClampInteger(b_, value, from, to);
-    const bool sign = how.saturate || from.is_signed();
-    result = sign ? b_.CreateSExtOrTrunc(value, IrType(to))
-                  : b_.CreateZExtOrTrunc(value, IrType(to));
-  } else if (from.is_float() && to.is_float() && to_integral) {
-    FloatOp round;
-    round.name = StringSwitch<StringRef>(StringRef(&how.rounding, 1))
-                     .Case("z", "trunc")
-                     .Case("m", "floor")
-                     .Case("p", "ceil")
-                     .Default("round");
-    round.flush = how.flush;
-    result = EmitFloatOp(b_, round, {value});
-    how.rounding = 'n';
-    if (result != nullptr) result = EmitConversion(b_, result, IrType(to), how);
-  } else {
-    result = EmitConversion(b_, value, IrType(to), how);
-  }
-  if (result == nullptr) return false;
-  // A result narrower than its register is extended into it.
-  const auto width = outputs_.find(in.operands[0].name);
-  if (!to.is_float() && width != outputs_.end() && width->second > to.bits) {
-    Type* reg = b_.getIntNTy(width->second);
-    result = to.is_signed() ? b_.CreateSExt(result, reg)
-                            : b_.CreateZExt(result, reg);
-  }
-  Write(in.operands[0], result);
-  return true;
-}
 
 Value* PtxTranslator::Pointer(const PtxInstruction& in,
                               const PtxOperand& address) {
@@ -146,6 +67,7 @@ bool PtxTranslator::Memory(const PtxInstruction& in) {
     } else {
       auto* access = b_.CreateAlignedLoad(element, place, align, is_volatile);
       if (ordered) access->setAtomic(llvm::AtomicOrdering::Acquire);
+      if (ordered) CallRuntime(b_, "__reprise_yield", b_.getVoidTy(), {});
       Value* value = access;
       // Loads extend into their register.
       const auto width = outputs_.find(part.name);
@@ -160,6 +82,40 @@ bool PtxTranslator::Memory(const PtxInstruction& in) {
   return true;
 }
 
+// cp.async of one thread, done at once: a wait may only follow.
+bool PtxTranslator::CopyAsync(const PtxInstruction& in) {
+  if (in.opcode[0] != "cp" || in.opcode.size() < 3 || in.opcode[1] != "async")
+    return false;
+  if (in.opcode[2] == "commit_group" || in.opcode[2] == "wait_group" ||
+      in.opcode[2] == "wait_all")
+    return true;
+  if (Has(in, "mbarrier") && !Has(in, "noinc")) return true;
+  if ((in.opcode[2] != "ca" && in.opcode[2] != "cg") ||
+      Has(in, "L2::cache_hint") || in.operands.size() < 3 ||
+      in.operands.size() > 4)
+    return false;
+  Value* to = Bits(in.operands[0].elements.at(0), 64);
+  Value* from = Bits(in.operands[1].elements.at(0), 64);
+  auto* bytes =
+      llvm::dyn_cast_or_null<llvm::ConstantInt>(Bits(in.operands[2], 64));
+  if (to == nullptr || from == nullptr || bytes == nullptr) return false;
+  to = SharedAddress(b_.CreateAdd(to, b_.getInt64(in.operands[0].bits)));
+  from = b_.CreateAdd(from, b_.getInt64(in.operands[1].bits));
+  to = b_.CreateIntToPtr(to, b_.getPtrTy());
+  from = b_.CreateIntToPtr(from, b_.getPtrTy());
+  const llvm::Align align(bytes->getZExtValue());
+  if (in.operands.size() == 3) {
+    b_.CreateMemCpy(to, align, from, align, bytes);
+    return true;
+  }
+  // Fewer bytes are read than filled.
+  Value* read = Bits(in.operands[3], 64);
+  if (read == nullptr) return false;
+  b_.CreateMemSet(to, b_.getInt8(0), bytes, align);
+  b_.CreateMemCpy(to, align, from, llvm::Align(1), read);
+  return true;
+}
+
 bool PtxTranslator::Atomic(const PtxInstruction& in) {
   const std::string& name = in.opcode[0];
   PtxType type;
@@ -167,8 +123,11 @@ bool PtxTranslator::Atomic(const PtxInstruction& in) {
   const size_t first = name == "atom" ? 1 : 0;
   if (in.operands.size() < first + 2) return false;
   Value* pointer = Pointer(in, in.operands[first]);
+  if (pointer == nullptr) return false;
+  if (in.operands[first + 1].kind == PtxOperand::kVector)
+    return AtomicVector(in, type, pointer);
   Value* value = Read(in.operands[first + 1], type);
-  if (pointer == nullptr || value == nullptr) return false;
+  if (value == nullptr) return false;
   Value* old = nullptr;
   if (Has(in, "cas")) {
     Value* next = in.operands.size() == first + 3
@@ -200,54 +159,21 @@ bool PtxTranslator::Atomic(const PtxInstruction& in) {
   return true;
 }
 
-// By the intrinsics that Clang's builtins give; lowered with them later.
-bool PtxTranslator::Synchronize(const PtxInstruction& in) {
-  const std::string& op = in.opcode[0];
-  Type* i32 = b_.getInt32Ty();
-  llvm::SmallVector<Value*, 6> args;
-  const bool has_result =
-      in.opcode.size() > 1 && (op == "shfl" || op == "vote" || op == "match" ||
-                               op == "redux" || op == "activemask");
-  for (size_t i = has_result ? 1 : 0; i < in.operands.size(); ++i) {
-    Value* value = Bits(in.operands[i], 32);
+// atom.add.v4.f32 {d..}, [a], {b..}: each element by itself.
+bool PtxTranslator::AtomicVector(const PtxInstruction& in, const PtxType& type,
+                                 Value* pointer) {
+  const size_t first = in.opcode[0] == "atom" ? 1 : 0;
+  const auto& values = in.operands[first + 1].elements;
+  if (!Has(in, "add") || !type.is_float()) return false;
+  for (size_t i = 0; i < values.size(); ++i) {
+    Value* value = Read(values[i], type);
     if (value == nullptr) return false;
-    args.push_back(value);
-  }
-  if (op == "exit" || op == "ret") {
-    CallIntrinsic("llvm.nvvm.exit", b_.getVoidTy(), {});
-  } else if (op == "trap" || op == "brkpt") {
-    CallIntrinsic("llvm.trap", b_.getVoidTy(), {});
-  } else if (op == "nanosleep" && args.size() == 1) {
-    CallIntrinsic("llvm.nvvm.nanosleep", b_.getVoidTy(), args);
-  } else if (op == "activemask") {
-    Write(in.operands[0], CallIntrinsic("llvm.nvvm.activemask", i32, {}));
-  } else if (op == "bar" && Has(in, "warp") && args.size() == 1) {
-    CallIntrinsic("llvm.nvvm.bar.warp.sync", b_.getVoidTy(), args);
-  } else if ((op == "bar" || op == "barrier") && !Has(in, "cluster") &&
-             !Has(in, "red") && (args.size() == 1 || args.size() == 2)) {
-    const bool aligned = op == "bar" || Has(in, "aligned");
-    CallIntrinsic(absl::StrCat("llvm.nvvm.barrier.cta.",
-                               Has(in, "arrive") ? "arrive" : "sync",
-                               aligned ? ".aligned" : "",
-                               args.size() == 1 ? ".all" : ".count"),
-                  b_.getVoidTy(), args);
-  } else if (op == "shfl" && in.operands.size() == 5) {
-    // shfl.sync.mode.b32 d, a, b, c, membermask
-    std::string mode;
-    for (const char* name : {"idx", "up", "down", "bfly"}) {
-      if (Has(in, name)) mode = name;
-    }
-    if (mode.empty()) return false;
-    Write(in.operands[0],
-          CallIntrinsic(absl::StrCat("llvm.nvvm.shfl.sync.", mode, ".i32"), i32,
-                        {args[3], args[0], args[1], args[2]}));
-  } else if (op == "vote" && Has(in, "ballot") && in.operands.size() == 3) {
-    Value* predicate = Bits(in.operands[1], 1);
-    if (predicate == nullptr) return false;
-    Write(in.operands[0], CallIntrinsic("llvm.nvvm.vote.ballot.sync", i32,
-                                        {args[1], predicate}));
-  } else {
-    return false;
+    Value* place = b_.CreateConstGEP1_32(IrType(type), pointer, i);
+    Value* old = b_.CreateAtomicRMW(llvm::AtomicRMWInst::FAdd, place, value,
+                                    llvm::MaybeAlign(), kOrder);
+    if (first == 0) continue;
+    if (in.operands[0].elements.size() != values.size()) return false;
+    Write(in.operands[0].elements[i], old);
   }
   return true;
 }

@@ -161,7 +161,9 @@ absl::Status Parser::Instruction() {
     absl::Status status = Operand(&operand);
     if (!status.ok()) return NotUnderstood(instruction.text);
     instruction.operands.push_back(std::move(operand));
-    if (!Take(',') && !Take('|')) {
+    if (Take('|')) {
+      instruction.pair = true;
+    } else if (!Take(',')) {
       SkipSpace();
       break;
     }
@@ -230,11 +232,12 @@ absl::Status Parser::Operand(PtxOperand* operand) {
   }
   if (std::isdigit(static_cast<unsigned char>(c)) || c == '-')
     return Number(operand);
-  if (c == '!') return NotUnderstood("!");
+  operand->negated = Take('!');
   operand->name = Name();
   if (operand->name.empty()) return NotUnderstood("operand");
   if (operand->name == "_") operand->kind = PtxOperand::kIgnored;
-  if (operand->name[0] == '%' || operand->name == "WARP_SZ") {
+  const bool declared = code_.registers.contains(operand->name);
+  if (!declared && (operand->name[0] == '%' || operand->name == "WARP_SZ")) {
     operand->kind = PtxOperand::kSpecial;
     if (Peek() == '.') operand->name += DottedName();  // %tid.x
   }

@@ -26,6 +26,7 @@ struct PtxOperand {
   uint64_t bits = 0;
   bool is_float = false;   // an immediate of 32 bits ...
   bool is_double = false;  // ... or 64
+  bool negated = false;    // !p
   std::vector<PtxOperand> elements;
 };
 
@@ -35,6 +36,7 @@ struct PtxInstruction {
   std::string text;                 // the whole opcode, for messages
   std::vector<std::string> opcode;  // split at its dots
   std::vector<PtxOperand> operands;
+  bool pair = false;  // the first two operands are "d|p"
 };
 
 struct PtxCode {

@@ -202,7 +202,8 @@ bool NeedsFibers(StringRef runtime_function) {
              true)
       .Cases({"__reprise_match_all", "__reprise_redux", "__reprise_activemask"},
              true)
-      .Cases({"__reprise_elect", "__reprise_exit_thread"}, true)
+      .Cases({"__reprise_elect", "__reprise_exit_thread", "__reprise_yield"},
+             true)
       .Default(false);
 }
 
