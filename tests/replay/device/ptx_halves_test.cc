@@ -8,6 +8,7 @@
 #include <random>
 
 #include "tests/replay/device/device_test_util.h"
+#include "tests/replay/device/kernels/half_functions.h"
 
 namespace reprise {
 namespace {
@@ -116,6 +117,8 @@ class PtxHalvesTest : public testing::Test {
   void CheckArithmetic(const Format& format, const std::string& prefix);
   void CheckConversions(const Format& format, const std::string& prefix);
   void CheckIntegers(const Format& format, const std::string& prefix);
+  void CheckFunctions(const Format& format, const std::string& kernel,
+                      int bound);
   TestMachine machine_;
 };
 
@@ -232,6 +235,81 @@ void PtxHalvesTest::CheckIntegers(const Format& format,
           << value;
     }
   }
+}
+
+double ExactFunction(int function, double x) {
+  switch (function) {
+    case kExp:
+      return std::exp(x);
+    case kExp2:
+      return std::exp2(x);
+    case kExp10:
+      return std::pow(10.0, x);
+    case kLog:
+      return std::log(x);
+    case kLog2:
+      return std::log2(x);
+    case kLog10:
+      return std::log10(x);
+    case kSin:
+      return std::sin(x);
+    case kCos:
+      return std::cos(x);
+    case kTanh:
+      return std::tanh(x);
+    case kReciprocal:
+      return 1 / x;
+    case kRoot:
+      return std::sqrt(x);
+    default:
+      return 1 / std::sqrt(x);
+  }
+}
+
+// How many values of the format lie between two of them.
+int Distance(const Format& format, uint16_t a, uint16_t b) {
+  if (format.IsNan(a) || format.IsNan(b))
+    return format.IsNan(a) && format.IsNan(b) ? 0 : 65536;
+  auto place = [](uint16_t bits) {
+    return bits >> 15 ? -(bits & 0x7fff) : bits & 0x7fff;
+  };
+  return std::abs(place(a) - place(b));
+}
+
+// The headers' functions on every value, against the exact one rounded.
+void PtxHalvesTest::CheckFunctions(const Format& format,
+                                   const std::string& kernel, int bound) {
+  ASSERT_TRUE(machine_.Load("half_functions").ok());
+  const uint64_t out = machine_.Allocate(kHalfFunctions * 65536 * 2);
+  machine_.Run(kernel, MakeLaunch({256}, {256}), Arguments().Add(out));
+  const auto* got = machine_.host<uint16_t>(out);
+  for (int function = 0; function < kHalfFunctions; ++function) {
+    int worst = 0, off = 0, where = 0;
+    for (int i = 0; i < 65536; ++i) {
+      const auto x = static_cast<double>(format.Value(i));
+      const double exact = ExactFunction(function, x);
+      const int distance =
+          Distance(format, got[function * 65536 + i],
+                   format.Round({exact, 0}, 'n', std::signbit(exact)));
+      off += distance != 0;
+      if (distance <= worst) continue;
+      worst = distance;
+      where = i;
+    }
+    EXPECT_LE(worst, bound)
+        << "function " << function << " of " << std::hex << where << ": got "
+        << got[function * 65536 + where];
+    RecordProperty(
+        "function" + std::to_string(function),
+        std::to_string(off) + " off, at most " + std::to_string(worst));
+  }
+}
+
+TEST_F(PtxHalvesTest, FunctionsOfHalvesAreClose) {
+  CheckFunctions(Format(10, "f16"), "HalfFunctions", 1);
+}
+TEST_F(PtxHalvesTest, FunctionsOfBFloatsAreClose) {
+  CheckFunctions(Format(7, "bf16"), "BFloatFunctions", 1);
 }
 
 TEST_F(PtxHalvesTest, HalvesRoundOnce) {
