@@ -103,6 +103,7 @@ def markdown(results, compiler):
         "Every application of `tests/apps`, recorded at its small size under the CUDA runtime stand-in and replayed on "
         "the cpu device. Made by:", "",
         "    python3 tests/integration/coverage.py --build-dir build/release --markdown docs/coverage.md", "",
+        "What the cpu device makes of inline PTX: [inline-ptx.md](inline-ptx.md).", "",
         f"{sum(1 for _, _, good in results if good)} of {len(results)} applications (built by {compiler}) record and "
         f"replay; {exact} of {units} units are bit-exact.", "",
         "| application | unit | memory | replay | ms on this cpu |", "| --- | --- | --- | --- | --- |"
