@@ -28,13 +28,15 @@ class PtxEffectsTest : public testing::Test {
 };
 
 TEST_F(PtxEffectsTest, GuardedAccessesHappenWhereTheGuardHolds) {
-  const std::vector<int> in = Numbers(64, 11);
+  std::vector<int> in = Numbers(64, 11);
+  in[1] = -1;
   const uint64_t din = machine_.Upload(in);
-  const uint64_t out = machine_.Upload(std::vector<int>(128, -1));
+  const uint64_t out = machine_.Upload(std::vector<int>(192, -1));
   machine_.Run("Guarded", MakeLaunch({1}, {64}), Arguments().Add(din).Add(out));
   for (int i = 0; i < 64; ++i) {
     EXPECT_EQ(machine_.host<int>(out)[i], i % 3 != 0 ? in[i] : -5) << i;
     EXPECT_EQ(machine_.host<int>(out)[64 + i], i % 3 != 0 ? -1 : i * 7) << i;
+    EXPECT_EQ(machine_.host<int>(out)[128 + i], i % 3 != 0 ? in[i] >> 31 : 777);
   }
 }
 

@@ -154,6 +154,47 @@ TEST(FiberTest, BlocksOfAllSizesMeetAtBarriers) {
   }
 }
 
+// Threads of all blocks wait until every thread of the grid has arrived, then
+// the block meets; twice.
+void MeetThread(const BlockContext* context, const char* arguments, uint32_t,
+                uint32_t, uint32_t) {
+  auto* arrived = *reinterpret_cast<std::atomic<uint32_t>* const*>(arguments);
+  const uint32_t threads = context->grid[0] * context->block_dim[0];
+  for (int round = 0; round < 2; ++round) {
+    ++arrived[round];
+    while (arrived[round] < threads) __reprise_yield();
+    __reprise_barrier(0, 0, 0, 0, "met");
+  }
+  const uint64_t workspace =
+      uint64_t{__reprise_envreg(1)} << 32 | __reprise_envreg(2);
+  arrived[2] += workspace != 0;
+}
+void MeetEntry(const BlockContext* context, const char* arguments) {
+  __reprise_run_threads(context, arguments, MeetThread);
+}
+
+TEST(FiberTest, BlocksOfACooperativeLaunchWaitForEachOther) {
+  const auto runner = GridRunner::Create(2);
+  for (const uint32_t block : {1u, 40u, 40u, 7u}) {
+    std::atomic<uint32_t> arrived[3] = {};
+    auto* pointer = &arrived[0];
+    GridLaunch launch = Launch(MeetEntry, {9}, {block}, &pointer);
+    launch.uses_fibers = true;
+    launch.cooperative = true;
+    runner->Run(launch);
+    EXPECT_EQ(arrived[1], 9 * block);
+    EXPECT_EQ(arrived[2], 9 * block);
+    // Launches of the other kind in between.
+    std::vector<int> out(3 * 33);
+    int* numbers = out.data();
+    GridLaunch other = Launch(SumEntry, {3}, {33}, &numbers);
+    other.uses_fibers = true;
+    other.static_shared_bytes = 4;
+    runner->Run(other);
+    EXPECT_THAT(out, Each(15));
+  }
+}
+
 void LeaveThread(const BlockContext*, const char* arguments, uint32_t x,
                  uint32_t, uint32_t) {
   auto* out = *reinterpret_cast<uint32_t* const*>(arguments);

@@ -215,6 +215,13 @@ void PtxTranslator::Write(const PtxOperand& target, Value* value) {
   slot = value;
 }
 
+unsigned PtxTranslator::WidthOf(const PtxOperand& target) const {
+  const auto output = outputs_.find(target.name);
+  if (output != outputs_.end()) return output->second;
+  const auto declared = code_.registers.find(target.name);
+  return declared != code_.registers.end() ? declared->second : 0;
+}
+
 void PtxTranslator::DefineInputs() {
   const auto* assembly = llvm::cast<llvm::InlineAsm>(call_.getCalledOperand());
   const auto constraints = assembly->ParseConstraints();
@@ -310,9 +317,8 @@ bool PtxTranslator::GuardedEffect(const PtxInstruction& in) {
     const auto found = old.find(name);
     Value* other = found != old.end() ? found->second : nullptr;
     if (value == nullptr || value == other) continue;
-    other = other != nullptr && other->getType() == value->getType()
-                ? other
-                : llvm::PoisonValue::get(value->getType());
+    if (other == nullptr || other->getType() != value->getType())
+      other = llvm::PoisonValue::get(value->getType());
     llvm::PHINode* merged = b_.CreatePHI(value->getType(), 2);
     merged->addIncoming(value, then);
     merged->addIncoming(other, before);

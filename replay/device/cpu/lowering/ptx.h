@@ -89,6 +89,8 @@ class PtxTranslator {
   llvm::Value* Bits(const PtxOperand& operand, unsigned width);
   llvm::Value* Read(const PtxOperand& operand, const PtxType& type);
   void Write(const PtxOperand& target, llvm::Value* value);
+  // Of a result or a declared register; 0 for others.
+  unsigned WidthOf(const PtxOperand& target) const;
   llvm::Value* Special(const std::string& name);
   llvm::Value* SharedBase();
   llvm::Value* SharedAddress(llvm::Value* address);  // i64

@@ -109,7 +109,7 @@ Value* PtxTranslator::Condition(const PtxInstruction& in, const PtxType& type) {
 // and what does not.
 bool PtxTranslator::WritePredicates(const PtxInstruction& in,
                                     const PtxType& type, Value* condition) {
-  if (type.packed != in.pair && type.packed) return false;
+  if (type.packed && !in.pair) return false;
   if (!in.pair) {
     Write(in.operands[0], condition);
     return true;

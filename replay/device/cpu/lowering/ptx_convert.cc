@@ -180,9 +180,9 @@ bool PtxTranslator::Convert(const PtxInstruction& in) {
   }
   if (result == nullptr) return false;
   // A result narrower than its register is extended into it.
-  const auto width = outputs_.find(in.operands[0].name);
-  if (!to.is_float() && width != outputs_.end() && width->second > to.bits) {
-    Type* reg = b_.getIntNTy(width->second);
+  const unsigned width = WidthOf(in.operands[0]);
+  if (!to.is_float() && width > to.bits) {
+    Type* reg = b_.getIntNTy(width);
     result = to.is_signed() ? b_.CreateSExt(result, reg)
                             : b_.CreateZExt(result, reg);
   }

@@ -70,9 +70,8 @@ bool PtxTranslator::Memory(const PtxInstruction& in) {
       if (ordered) CallRuntime(b_, "__reprise_yield", b_.getVoidTy(), {});
       Value* value = access;
       // Loads extend into their register.
-      const auto width = outputs_.find(part.name);
-      if (width != outputs_.end() && width->second > type.bits) {
-        Type* whole = b_.getIntNTy(width->second);
+      if (const unsigned width = WidthOf(part); width > type.bits) {
+        Type* whole = b_.getIntNTy(width);
         value = type.is_signed() ? b_.CreateSExt(value, whole)
                                  : b_.CreateZExt(value, whole);
       }
@@ -94,11 +93,18 @@ bool PtxTranslator::CopyAsync(const PtxInstruction& in) {
       Has(in, "L2::cache_hint") || in.operands.size() < 3 ||
       in.operands.size() > 4)
     return false;
-  Value* to = Bits(in.operands[0].elements.at(0), 64);
-  Value* from = Bits(in.operands[1].elements.at(0), 64);
+  for (size_t i = 0; i < 2; ++i) {
+    if (in.operands[i].kind != PtxOperand::kAddress ||
+        in.operands[i].elements.size() != 1)
+      return false;
+  }
+  Value* to = Bits(in.operands[0].elements[0], 64);
+  Value* from = Bits(in.operands[1].elements[0], 64);
   auto* bytes =
       llvm::dyn_cast_or_null<llvm::ConstantInt>(Bits(in.operands[2], 64));
-  if (to == nullptr || from == nullptr || bytes == nullptr) return false;
+  if (to == nullptr || from == nullptr || bytes == nullptr ||
+      !llvm::isPowerOf2_64(bytes->getZExtValue()))
+    return false;
   to = SharedAddress(b_.CreateAdd(to, b_.getInt64(in.operands[0].bits)));
   from = b_.CreateAdd(from, b_.getInt64(in.operands[1].bits));
   to = b_.CreateIntToPtr(to, b_.getPtrTy());

@@ -25,6 +25,13 @@ __global__ void Guarded(const int* in, int* out) {
       : "l"(in + i), "r"(i % 3), "l"(out + 64 + i), "r"(i * 7)
       : "memory");
   out[i] = value;
+  // A byte into a register of its own, which is wider.
+  asm volatile(
+      "{.reg .pred p; .reg .u32 r; setp.ne.s32 p, %2, 0; mov.u32 r, 777;\n"
+      " @p ld.global.s8 r, [%1]; mov.u32 %0, r;}"
+      : "=r"(value)
+      : "l"((const char*)(in + i) + 3), "r"(i % 3));
+  out[128 + i] = value;
 }
 
 // Warp operations by their names; results of 32 threads, 12 each.
