@@ -9,7 +9,6 @@
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/Linker/Linker.h"
 #include "llvm/Support/raw_ostream.h"
-#include "replay/base/file_util.h"
 #include "replay/base/status_macros.h"
 #include "replay/compiler/code_hash.h"
 #include "replay/compiler/codegen.h"
@@ -17,9 +16,7 @@
 #include "replay/compiler/kernel_selection.h"
 #include "replay/compiler/module_facts.h"
 #include "replay/compiler/note_accesses.h"
-#include "replay/compiler/nvcc_child.h"
 #include "replay/compiler/pipeline.h"
-#include "replay/compiler/ptx_text.h"
 #include "replay/compiler/stopwatch.h"
 #ifdef REPRISE_HAVE_CPU_LOWERING
 #include "replay/device/cpu/lowering/lowering.h"
@@ -236,60 +233,21 @@ absl::Status CompileJob::LoadLinker() {
   return absl::OkStatus();
 }
 
-std::vector<std::string> CompileJob::PtxasOptions() const {
+absl::Status CompileJob::LinkCubin(const std::vector<std::string>& ptx) {
+  Note("nvJitLink");
+  const Stopwatch watch;
   std::vector<std::string> words;
-  const v1::CodegenOptions& codegen = variant_.codegen();
   for (const std::string& option : known_.options[0].ptxas_options) {
     const bool level = option.rfind("-O", 0) == 0;
-    if (!level || !codegen.has_ptxas_level()) words.push_back(option);
+    if (!level || !variant_.codegen().has_ptxas_level())
+      words.push_back("-Xptxas=" + option);
   }
-  if (codegen.has_ptxas_level())
-    words.push_back(absl::StrCat("-O", codegen.ptxas_level()));
-  return words;
-}
-
-absl::StatusOr<LinkedCubin> CompileJob::LinkPtx(
-    const std::vector<std::string>& ptx) {
-  RETURN_IF_ERROR(LoadLinker());
-  Note("nvJitLink");
-  std::vector<std::string> words;
-  for (const std::string& option : PtxasOptions())
-    words.push_back("-Xptxas=" + option);
-  return shared_.linker->Link(ptx, known_.input.architecture(), words);
-}
-
-// nvJitLink puts the addresses of variables into instructions, and the driver
-// fills those in with addresses of the module's own memory, in which managed
-// variables do not lie. ptxas has them in a table.
-absl::StatusOr<LinkedCubin> CompileJob::AssembleManaged(
-    const std::vector<std::string>& ptx) {
-  if (ptx.size() > 1) {
-    return absl::InvalidArgumentError(
-        "managed variables in relocatable code of several translation units "
-        "cannot be built; keep them in one");
-  }
-  if (options_.tools.ptxas.empty()) {
-    return absl::UnavailableError(
-        "managed variables need the CUDA toolkit's ptxas, which was not found; "
-        "install the toolkit or name it by CUDA_HOME");
-  }
-  Note("ptxas");
-  PtxasCommand command;
-  command.ptxas = options_.tools.ptxas;
-  command.architecture = known_.input.architecture();
-  command.options = PtxasOptions();
-  command.ptx = ptx[0];
-  command.scratch = absl::StrCat(shared_.scratch_directory, "/",
-                                 shared_.scratch_directories++);
-  RETURN_IF_ERROR(MakeDirectories(command.scratch, 0700));
-  return RunPtxas(command);
-}
-
-absl::Status CompileJob::LinkCubin(const std::vector<std::string>& ptx) {
-  const Stopwatch watch;
-  ASSIGN_OR_RETURN(LinkedCubin linked, DeclaresManagedVariables(ptx)
-                                           ? AssembleManaged(ptx)
-                                           : LinkPtx(ptx));
+  if (variant_.codegen().has_ptxas_level())
+    words.push_back(
+        absl::StrCat("-Xptxas=-O", variant_.codegen().ptxas_level()));
+  ASSIGN_OR_RETURN(
+      LinkedCubin linked,
+      shared_.linker->Link(ptx, known_.input.architecture(), words));
   ASSIGN_OR_RETURN(const CodeDigest digest, DigestElf(linked.cubin));
   reply_.set_code(std::move(linked.cubin));
   reply_.set_code_sha256(digest.sha256);

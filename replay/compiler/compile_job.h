@@ -78,10 +78,6 @@ class CompileJob {
   absl::Status FinishGpu(llvm::Module& module);
   absl::Status FinishCpu(llvm::Module& module);
   absl::Status LoadLinker();
-  std::vector<std::string> PtxasOptions() const;
-  absl::StatusOr<LinkedCubin> LinkPtx(const std::vector<std::string>& ptx);
-  absl::StatusOr<LinkedCubin> AssembleManaged(
-      const std::vector<std::string>& ptx);
   absl::Status LinkCubin(const std::vector<std::string>& ptx);
   void KeepPtx(const std::string& ptx);
 

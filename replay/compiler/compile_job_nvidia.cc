@@ -123,6 +123,7 @@ absl::Status CompileJob::RunNvidia() {
     KeepPtx(ptx[0]);
     return absl::OkStatus();
   }
+  RETURN_IF_ERROR(LoadLinker());
   return LinkCubin(ptx);
 }
 

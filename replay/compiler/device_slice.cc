@@ -311,7 +311,7 @@ class Slicer {
     for (bool found = true; found;) {
       found = false;
       const llvm::StringRef trimmed = text.rtrim();
-      for (llvm::StringRef syntax : {"[[", "__attribute__(("}) {
+      for (llvm::StringRef syntax : {"[[", "__attribute__((", "__managed__"}) {
         if (!trimmed.ends_with(syntax)) continue;
         text = trimmed.drop_back(syntax.size());
         found = true;
@@ -365,7 +365,7 @@ class Slicer {
         if (IsWantedKernel(*decl)) {
           Keep(item);
           any = true;
-        } else if ((roots_.variables && IsDeviceVariable(*decl)) ||
+        } else if ((roots_.variables && IsDeviceVariable(item, *decl)) ||
                    (roots_.functions && IsDeviceFunction(*decl))) {
           Keep(item);
           any = any || roots_.functions;
@@ -375,10 +375,17 @@ class Slicer {
     return any;
   }
 
-  static bool IsDeviceVariable(const clang::Decl& decl) {
+  bool IsDeviceVariable(const Item& item, const clang::Decl& decl) const {
     return llvm::isa<clang::VarDecl>(decl) &&
            (decl.hasAttr<clang::CUDADeviceAttr>() ||
-            decl.hasAttr<clang::CUDAConstantAttr>());
+            decl.hasAttr<clang::CUDAConstantAttr>() || IsManaged(item));
+  }
+
+  // Clang does not know that attribute in CUDA, so only the text tells.
+  bool IsManaged(const Item& item) const {
+    return sources_.getBufferData(item.file)
+        .substr(item.begin, item.end - item.begin)
+        .contains("__managed__");
   }
 
   static bool IsDeviceFunction(clang::Decl& decl) {

@@ -46,9 +46,9 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
 }
 
 // Its exit status, as of waitpid.
-absl::StatusOr<int> Spawn(std::vector<std::string> words,
-                          std::vector<std::string> environment,
-                          const std::string& log) {
+absl::StatusOr<int> RunToEnd(std::vector<std::string> words,
+                             std::vector<std::string> environment,
+                             const std::string& log) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   absl::Cleanup destroyer = [&] { posix_spawn_file_actions_destroy(&actions); };
@@ -66,50 +66,25 @@ absl::StatusOr<int> Spawn(std::vector<std::string> words,
         "cannot run ", words[0], ": ", ErrnoToStatus(error, "").message()));
   int status = 0;
   while (waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR)
-      return ErrnoToStatus(errno, "cannot wait for " + words[0]);
+    if (errno != EINTR) return ErrnoToStatus(errno, "cannot wait for nvcc");
   }
   return status;
-}
-
-// What it printed.
-absl::StatusOr<std::string> RunToEnd(const std::string& name,
-                                     std::vector<std::string> words,
-                                     const std::string& scratch) {
-  const std::string log = absl::StrCat(scratch, "/", name, ".log");
-  ASSIGN_OR_RETURN(const int status,
-                   Spawn(std::move(words), Environment(scratch), log));
-  std::string printed = ReadFile(log).value_or("no output");
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return printed;
-  return absl::InvalidArgumentError(absl::StrCat(name, ": ", printed));
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> RunNvccToPtx(const NvccCommand& command) {
   const std::string output = command.scratch + "/nvcc.ptx";
+  const std::string log = command.scratch + "/nvcc.log";
   unlink(output.c_str());
-  RETURN_IF_ERROR(
-      RunToEnd("nvcc", Words(command, output), command.scratch).status());
+  ASSIGN_OR_RETURN(
+      const int status,
+      RunToEnd(Words(command, output), Environment(command.scratch), log));
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("nvcc: ", ReadFile(log).value_or("no output")));
+  }
   return ReadFile(output);
-}
-
-absl::StatusOr<LinkedCubin> RunPtxas(const PtxasCommand& command) {
-  const std::string input = command.scratch + "/ptxas.ptx";
-  const std::string output = command.scratch + "/ptxas.cubin";
-  unlink(output.c_str());
-  RETURN_IF_ERROR(WriteFileAtomically(input, command.ptx));
-  std::vector<std::string> words = {command.ptxas, "-v",
-                                    "-arch=" + command.architecture};
-  words.insert(words.end(), command.options.begin(), command.options.end());
-  for (const std::string& word : {input, std::string("-o"), output})
-    words.push_back(word);
-  ASSIGN_OR_RETURN(const std::string printed,
-                   RunToEnd("ptxas", std::move(words), command.scratch));
-  LinkedCubin linked;
-  ASSIGN_OR_RETURN(linked.cubin, ReadFile(output));
-  linked.kernels = ParsePtxasLog(printed);
-  return linked;
 }
 
 }  // namespace reprise

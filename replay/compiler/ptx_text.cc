@@ -270,15 +270,6 @@ std::vector<v1::ModuleGlobal> PtxVariables(const std::string& ptx) {
   return variables;
 }
 
-bool DeclaresManagedVariables(const std::vector<std::string>& ptx) {
-  for (const std::string& text : ptx) {
-    for (absl::string_view line : absl::StrSplit(text, '\n')) {
-      if (absl::StrContains(line, ".global .attribute(.managed)")) return true;
-    }
-  }
-  return false;
-}
-
 int FindKernelSymbol(const std::vector<std::string>& symbols,
                      const std::string& wanted) {
   const int found = FindSymbol(symbols, wanted);

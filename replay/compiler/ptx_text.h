@@ -39,9 +39,6 @@ absl::StatusOr<v1::CompiledKernelInfo> DescribePtxKernel(
 // the compiler made itself (texts, tables).
 std::vector<v1::ModuleGlobal> PtxVariables(const std::string& ptx);
 
-// Whether one of the texts defines a __managed__ variable.
-bool DeclaresManagedVariables(const std::vector<std::string>& ptx);
-
 // Index in `symbols` of the kernel that another compiler calls `wanted`: equal,
 // equal when normalized, or the only one of that name without signature and
 // template arguments. -1: none or several.

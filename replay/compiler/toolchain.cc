@@ -84,7 +84,6 @@ Toolchain FindToolchain(std::string cuda_home, int driver_cuda) {
   tools.nvrtc_candidates =
       LibraryPlaces(directory, cuda_home, "libnvrtc.so.13");
   tools.nvcc = FirstExisting({cuda_home + "/bin/nvcc"});
-  tools.ptxas = FirstExisting({cuda_home + "/bin/ptxas"});
   return tools;
 }
 

@@ -21,9 +21,8 @@ struct Toolchain {
   std::vector<std::string> nvjitlink_candidates;
   // Where NVRTC may be, best first; names for dlopen.
   std::vector<std::string> nvrtc_candidates;
-  // nvcc and ptxas of the toolkit; empty: not found.
+  // nvcc of the toolkit; empty: not found.
   std::string nvcc;
-  std::string ptxas;
 };
 
 // Looks beside the running executable (a relocatable bundle), in `cuda_home`

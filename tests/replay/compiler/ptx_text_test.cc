@@ -41,13 +41,6 @@ constexpr char kPtx[] = R"(.version 9.0
 }
 )";
 
-TEST(PtxTextTest, KnowsManagedVariables) {
-  EXPECT_TRUE(DeclaresManagedVariables(
-      {".global .align 4 .u32 a;\n",
-       ".visible .global .attribute(.managed) .align 4 .u32 b = 7;\n"}));
-  EXPECT_FALSE(DeclaresManagedVariables({".global .align 4 .u32 a;\n"}));
-}
-
 TEST(PtxTextTest, FindsKernelsWhateverBracesTheirBodiesHave) {
   EXPECT_THAT(PtxKernelNames(kPtx), ElementsAre("_Z1aPfi", "_Z1bv"));
 }
