@@ -24,6 +24,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "reprise/v1/node.pb.h"
 #include "reprise/v1/types.pb.h"
@@ -126,6 +127,15 @@ class ResidentUnit {
   virtual absl::StatusOr<Verdict> Verify(
       const v1::Tolerance& default_tolerance) = 0;
 
+  // Counts what the hardware does in a launch that begins as Launch's would;
+  // the kernel runs several times. Of a device from OpenForCounting only, so
+  // that no profiler comes near a timed launch. The counters say why where
+  // there are none; memory holds anything afterwards.
+  virtual absl::StatusOr<v1::Counters> Count(LoadedKernel&,
+                                             const LaunchOptions&) {
+    return absl::UnimplementedError("this device counts nothing");
+  }
+
   // Makes the present contents the reference instead of the recorded epilogue
   // (another kind of device than the recording one, perturbed inputs).
   virtual absl::Status AdoptReference() = 0;
@@ -151,6 +161,19 @@ class Device {
       const UnitReader& unit, const LoadOptions& options) = 0;
   absl::StatusOr<std::unique_ptr<ResidentUnit>> Load(const UnitReader& unit) {
     return Load(unit, LoadOptions());
+  }
+
+  // The same hardware, for ResidentUnit::Count: units are loaded there anew.
+  // UNIMPLEMENTED where there is nothing to count with.
+  virtual absl::StatusOr<std::unique_ptr<Device>> OpenForCounting() {
+    return absl::UnimplementedError(
+        absl::StrCat("the ", facts().kind, " device has no counters"));
+  }
+  // What the hardware can do at most, measured now, in some tens of
+  // milliseconds. UNIMPLEMENTED where nothing measures it.
+  virtual absl::StatusOr<v1::DeviceCeilings> MeasureCeilings() {
+    return absl::UnimplementedError(absl::StrCat(
+        "no ceilings are measured of the ", facts().kind, " device"));
   }
 };
 

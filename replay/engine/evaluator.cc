@@ -14,6 +14,7 @@
 #include "replay/base/log.h"
 #include "replay/base/status_macros.h"
 #include "replay/engine/compile_input.h"
+#include "replay/engine/count_launch.h"
 #include "replay/engine/launch_geometry.h"
 #include "replay/engine/wall_clock_check.h"
 #include "replay/unit/digest.h"
@@ -113,6 +114,12 @@ UnitReader WithLearnedTolerances(const UnitReader& unit,
 bool RecordedOnOtherKindOfDevice(const v1::Unit& unit,
                                  const DeviceFacts& facts) {
   return (unit.provenance().device() == "cpu") != (facts.kind == "cpu");
+}
+
+double MedianOf(const google::protobuf::RepeatedField<double>& samples) {
+  std::vector<double> sorted(samples.begin(), samples.end());
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[sorted.size() / 2];
 }
 
 void SetSpeedup(StopReason reason, v1::Outcome* outcome) {
@@ -586,6 +593,7 @@ void Evaluator::Sample(Built& built, const StoppingRule& stopping,
   outcome->set_kind(wall.escapes ? v1::OUTCOME_KIND_REJECTED
                                  : v1::OUTCOME_KIND_OK);
   if (wall.escapes) outcome->set_diagnostics(DescribeEscape(wall));
+  RejectImpossible(outcome);
 }
 
 v1::Outcome Evaluator::Evaluate(const v1::Variant& variant) {
@@ -663,6 +671,56 @@ v1::Outcome Evaluator::Remeasure(const v1::Variant& variant,
   }
   outcome.mutable_speedup()->set_stopped_by("fixed sample");
   return outcome;
+}
+
+const absl::StatusOr<v1::DeviceCeilings>& Evaluator::Ceilings() {
+  if (!ceilings_.has_value()) ceilings_ = device_.MeasureCeilings();
+  return *ceilings_;
+}
+
+const std::optional<WriteFloor>& Evaluator::Floor() {
+  if (floor_sought_) return floor_;
+  floor_sought_ = true;
+  const absl::StatusOr<LaunchWork> work = WorkOf(unit_);
+  if (!work.ok() || !Ceilings().ok()) {
+    LOG_DEBUG("no bound on what is believed: {}",
+              std::string(
+                  (work.ok() ? Ceilings().status() : work.status()).message()));
+    return floor_;
+  }
+  floor_ = WriteFloorOf(*work, *Ceilings());
+  const double baseline_ns = absl::ToDoubleNanoseconds(baseline_.median_time);
+  if (floor_.has_value() && IsFasterThanPossible(baseline_ns, *floor_)) {
+    LOG_WARNING(
+        "the unmodified kernel takes {:.4g} ms where the measured ceilings "
+        "allow no less than {:.4g} ms, so no variant is judged by them",
+        baseline_ns / 1e6, floor_->ns / 1e6);
+    floor_.reset();
+  }
+  return floor_;
+}
+
+void Evaluator::RejectImpossible(v1::Outcome* outcome) {
+  if (outcome->kind() != v1::OUTCOME_KIND_OK || outcome->variant_ns().empty())
+    return;
+  const double median = MedianOf(outcome->variant_ns());
+  if (!Floor().has_value() || !IsFasterThanPossible(median, *Floor())) return;
+  outcome->set_kind(v1::OUTCOME_KIND_REJECTED);
+  outcome->set_diagnostics(DescribeTooFast(median, *Floor()));
+}
+
+v1::Counters Evaluator::CountBaseline() {
+  const bool application = baseline_.kind == v1::BASELINE_KIND_APPLICATION_CODE;
+  return CountLaunch(device_, unit_, application ? nullptr : &baseline_.code,
+                     baseline_.launch, Timeout());
+}
+
+v1::Counters Evaluator::Count(const v1::Variant& variant) {
+  const absl::StatusOr<v1::CompileReply> code = Compile(variant);
+  if (!code.ok()) return NothingCounted(std::string(code.status().message()));
+  if (code->kind() != v1::OUTCOME_KIND_OK)
+    return NothingCounted(code->diagnostics());
+  return CountLaunch(device_, unit_, &*code, LaunchOf(variant), Timeout());
 }
 
 std::string DescribeVerdict(const std::vector<v1::RangeErrors>& ranges) {

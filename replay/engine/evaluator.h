@@ -18,6 +18,9 @@
 // deterministic: then bits must be equal wherever no tolerance is
 // declared; otherwise a tolerance is learned from the spread that was seen.
 //
+// A variant that is faster than the device can write what has to be written
+// (roofline.h) is REJECTED, whatever it computed.
+//
 // Thread-safety: Compile may run beside anything; the rest from one thread at a
 // time.
 #ifndef REPRISE_REPLAY_ENGINE_EVALUATOR_H_
@@ -36,6 +39,7 @@
 #include "replay/device/device.h"
 #include "replay/engine/clock_watch.h"
 #include "replay/engine/paired_statistics.h"
+#include "replay/engine/roofline.h"
 #include "replay/unit/unit_store.h"
 #include "reprise/v1/types.pb.h"
 
@@ -132,6 +136,15 @@ class Evaluator {
   // Runs the variant once on the current reference and verifies; does not time.
   v1::Outcome VerifyOnly(const v1::Variant& variant);
 
+  // What the device counts in a launch of the variant, or of the baseline,
+  // outside of anything timed. The counters say why where there are none; a
+  // variant should have been verified.
+  v1::Counters Count(const v1::Variant& variant);
+  v1::Counters CountBaseline();
+
+  // Of the device, measured when first asked for.
+  const absl::StatusOr<v1::DeviceCeilings>& Ceilings();
+
   // Code and launch of a variant that compiled, for overlays. COMPILE_ERROR
   // comes back in the reply's kind.
   absl::StatusOr<v1::CompileReply> Compile(const v1::Variant& variant);
@@ -176,6 +189,8 @@ class Evaluator {
   bool SamplePair(Built& built, bool baseline_first, v1::Outcome* outcome);
   bool KeepPair(const LaunchTime& baseline, const LaunchTime& variant,
                 v1::Outcome* outcome);
+  void RejectImpossible(v1::Outcome* outcome);
+  const std::optional<WriteFloor>& Floor();
   absl::Duration Timeout() const;
 
   UnitReader unit_;
@@ -189,6 +204,9 @@ class Evaluator {
   std::optional<v1::L2Policy> l2_;  // of the measurement at hand
   ClockWatch clock_watch_;          // of the outcome at hand
   bool baseline_equal_ = false;     // within tolerance of the epilogue
+  std::optional<absl::StatusOr<v1::DeviceCeilings>> ceilings_;
+  bool floor_sought_ = false;
+  std::optional<WriteFloor> floor_;
 };
 
 // "array[17] (+0x44): got 1.5, expected 2.5; 3 of 1024 elements differ, ..."

@@ -83,6 +83,7 @@ absl::StatusOr<std::unique_ptr<Device>> CliContext::MakeDevice() const {
     options.warm_l2 = l2 == "warm";
     if (!absl::SimpleAtoi(kind.substr(5), &options.ordinal))
       return absl::InternalError(absl::StrCat("got device ", kind));
+    options.cuda_home = settings.Get("cuda_home");
     return CreateCudaDevice(options);
   }
   CpuDeviceOptions options;

@@ -7,6 +7,7 @@
 #include "replay/engine/clock_watch.h"
 #include "replay/engine/evaluator.h"
 #include "services/cli/context.h"
+#include "services/coordinator/counters_report.h"
 #include "services/coordinator/result_files.h"
 #include "services/coordinator/timing_report.h"
 
@@ -20,7 +21,34 @@ struct ReplayOptions {
   std::string frontend;
   std::string tolerance;
   int iterations = 10;
+  bool counters = false;
 };
+
+// What --counters asks for.
+struct Counted {
+  v1::Counters baseline;
+  std::optional<v1::Counters> variant;
+  BoundsReport bounds;
+};
+
+absl::StatusOr<Counted> Count(Evaluator& evaluator,
+                              const std::optional<v1::Variant>& variant) {
+  Counted counted;
+  ASSIGN_OR_RETURN(const LaunchWork work, WorkOf(evaluator.unit()));
+  counted.baseline = evaluator.CountBaseline();
+  if (variant.has_value()) counted.variant = evaluator.Count(*variant);
+  counted.bounds =
+      BoundsOf(work, counted.baseline, evaluator.Ceilings(),
+               absl::ToDoubleNanoseconds(evaluator.baseline().median_time));
+  return counted;
+}
+
+void AddCounted(const Counted& counted, nlohmann::ordered_json* json) {
+  (*json)["counters"] = {{"baseline", CountersJson(counted.baseline)}};
+  if (counted.variant.has_value())
+    (*json)["counters"]["variant"] = CountersJson(*counted.variant);
+  json->update(BoundsJson(counted.bounds));
+}
 
 std::string VerdictWord(const BaselineReport& baseline) {
   if (baseline.matches_epilogue) return "bit-exact";
@@ -138,13 +166,26 @@ absl::Status RunReplay(const ReplayOptions& options, CliContext* context) {
     if (outcome->kind() != v1::OUTCOME_KIND_OK)
       context->exit_code = kExitFailed;
   }
+  std::optional<Counted> counted;
+  if (options.counters) {
+    // A variant that does not run right has nothing worth counting.
+    const bool good =
+        outcome.has_value() && outcome->kind() == v1::OUTCOME_KIND_OK;
+    ASSIGN_OR_RETURN(counted, Count(*evaluator, good ? variant : std::nullopt));
+  }
   if (context->json) {
     nlohmann::ordered_json json =
         BaselineJson(unit, evaluator->baseline(), device->facts());
     if (outcome.has_value()) AddOutcome(*outcome, &json);
+    if (counted.has_value()) AddCounted(*counted, &json);
     PrintJson(json);
   } else {
     PrintText(unit, evaluator->baseline(), device->facts(), outcome);
+    if (counted.has_value()) {
+      std::fputs(CountersTable(counted->baseline, counted->variant).c_str(),
+                 stdout);
+      std::fputs(BoundsText(counted->bounds).c_str(), stdout);
+    }
   }
   return absl::OkStatus();
 }
@@ -175,6 +216,10 @@ void AddReplayVerb(CLI::App* app, CliContext* context) {
   verb->add_option("--tolerance", options->tolerance,
                    "for floating-point results: 1e-6, or abs=1e-8,rel=1e-5");
   AddL2Option(verb, context);
+  verb->add_flag("--counters", options->counters,
+                 "also count what the GPU does in a launch, in launches of "
+                 "their own, and say how near it comes to what the device can "
+                 "do (docs/counters.md)");
   AddCommonOptions(verb, context, /*reports=*/true);
   verb->callback([options, context] {
     if (absl::Status status = RunReplay(*options, context); !status.ok())

@@ -447,6 +447,10 @@ absl::Status LocalCampaign::FillWinner(const Candidate& winner,
   result->set_verified(true);
   *result->mutable_variant() = winner.variant;
   *result->mutable_outcome() = outcome;
+  if (!Stopped()) {
+    *result->mutable_outcome()->mutable_counters() =
+        evaluator_->Count(winner.variant);
+  }
   for (const v1::RangeErrors& range : outcome.errors()) {
     *result->add_range_tolerances() = AllowedIn(
         range, evaluator_->unit().manifest(), evaluator_->baseline().tolerance);

@@ -15,6 +15,7 @@
 #include "replay/base/status_macros.h"
 #include "replay/engine/clock_watch.h"
 #include "replay/engine/launch_geometry.h"
+#include "services/coordinator/counters_report.h"
 #include "services/coordinator/timing_report.h"
 
 namespace reprise {
@@ -232,6 +233,8 @@ ordered_json ResultJson(const v1::Result& result) {
   json["patch"] = result.patch();
   json["patch_root"] = result.patch_root();
   json["verification"] = ErrorsJson(result);
+  if (result.outcome().has_counters())
+    json["counters"] = CountersJson(result.outcome().counters());
   json["trials"] = result.trials();
   json["source_variants"] = result.source_variants();
   json["outcomes"] = ordered_json::object();
@@ -301,6 +304,8 @@ std::string ResultText(const v1::Result& result) {
     absl::StrAppendFormat(&text,
                           "verified   every launch, %s; perturbed inputs: %s\n",
                           ErrorsText(result), result.perturbed());
+    const std::string counted = CountersLine(result.outcome().counters());
+    if (!counted.empty()) absl::StrAppend(&text, "counted    ", counted, "\n");
     absl::StrAppend(&text, "changed    ", absl::StrJoin(result.changes(), "; "),
                     "\n");
     if (!SameLaunch(result.recorded_launch(), result.tuned_launch())) {

@@ -21,7 +21,10 @@ bool HasWallTimes(const v1::Timing& timing) {
 std::string WallText(const v1::Outcome& outcome) {
   const v1::Timing& timing = outcome.timing();
   if (!HasWallTimes(timing)) return "wall clock not read";
-  const bool agrees = outcome.kind() != v1::OUTCOME_KIND_REJECTED;
+  // Other guards reject outcomes too.
+  const bool agrees =
+      outcome.kind() != v1::OUTCOME_KIND_REJECTED ||
+      timing.wall_excess_ns() <= timing.wall_excess_allowed_ns();
   return absl::StrFormat(
       "wall clock %s (%.1f us more than beside the baseline, %.1f allowed)",
       agrees ? "agrees" : "disagrees", timing.wall_excess_ns() / 1e3,

@@ -4,7 +4,7 @@
   h200_units_test.py REPRISE
 
 The units are of nvcc-built applications of tests/apps, as `reprise record --device cuda:0` made them there. Their chunks must
-be whole, and their rebuilt IR must give what the GPU computed, within the tolerance between kinds of devices.
+be whole, and their rebuilt IR must give what the GPU computed, within the tolerance between kinds of devices. What the cpu device cannot count it says.
 """
 
 import json
@@ -34,9 +34,11 @@ def main():
             sys.exit(f"got {len(units)} units in {UNITS}, expected at least 2")
         for unit in units:
             report = json.loads(run([reprise, "replay", unit["id"], "--store", str(store), "--device", "cpu", "--pipeline",
-                                     "default<O3>", "--iterations", "2", "--json"]))
+                                     "default<O3>", "--iterations", "2", "--counters", "--json"]))
             if report["outcome"] != "OK" or not report["deterministic"]:
                 sys.exit(f"{unit['id']}: {json.dumps(report)}")
+            if report["counters"]["baseline"] != {"absent": "the cpu device has no counters"} or "absent" not in report["roofline"]:
+                sys.exit(f"{unit['id']}: counters on the cpu device: {json.dumps(report)}")
             print(f"{unit['id']}: {report['verdict']} on the cpu device")
 
 

@@ -49,6 +49,14 @@ TEST(TimingReportTest, SaysWhatWasDiscardedAndWhatIsInDoubt) {
   EXPECT_EQ(json["doubtful_pairs"], 1);
 }
 
+TEST(TimingReportTest, WallClockDisagreesWhereItRejectsAndNotWhereOthersDo) {
+  v1::Outcome outcome = Measured();
+  outcome.set_kind(v1::OUTCOME_KIND_REJECTED);
+  EXPECT_THAT(TimingText(outcome), HasSubstr("wall clock agrees"));
+  outcome.mutable_timing()->set_wall_excess_ns(20000);
+  EXPECT_THAT(TimingText(outcome), HasSubstr("wall clock disagrees"));
+}
+
 TEST(TimingReportTest, WhatIsNotKnownIsSaidToBe) {
   v1::Outcome outcome;
   outcome.mutable_timing()->mutable_clocks()->set_unknown("nobody looks");

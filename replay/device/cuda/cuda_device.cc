@@ -102,21 +102,8 @@ class CudaResidentUnit : public ResidentUnit {
 
   absl::StatusOr<LaunchReport> Launch(LoadedKernel& kernel,
                                       const LaunchOptions& options) override {
-    v1::LaunchCudaRequest request;
-    request.set_unit(id_);
     const auto& loaded = static_cast<const CudaKernel&>(kernel);
-    request.set_module(loaded.module());
-    *request.mutable_prepare() = std::exchange(pending_, v1::PrepareCuda());
-    *request.mutable_launch() = options.launch;
-    request.set_arguments(unit_.manifest().arguments());
-    request.set_instrumented(options.instrumented);
-    if (options.verify_tolerance.has_value())
-      *request.mutable_verify_tolerance() = *options.verify_tolerance;
-    request.set_sample_clocks(options.sample_clocks);
-    const bool warm = options.l2.has_value() ? *options.l2 == v1::L2_POLICY_WARM
-                                             : options_.warm_l2;
-    request.set_warm_up(warm && !options.instrumented);
-    request.set_keep_mapped(options_.keep_golden_mapped);
+    v1::LaunchCudaRequest request = RequestFor(loaded, options);
     ASSIGN_OR_RETURN(LaunchReport report,
                      executor_.Launch(request, options.timeout));
     if (report.kind != v1::OUTCOME_KIND_DEVICE_FAULT ||
@@ -130,6 +117,13 @@ class CudaResidentUnit : public ResidentUnit {
     all_writable_ = true;
     executor_.MakeAllWritable(id_);
     return executor_.Launch(request, options.timeout);
+  }
+
+  absl::StatusOr<v1::Counters> Count(LoadedKernel& kernel,
+                                     const LaunchOptions& options) override {
+    return executor_.Count(
+        RequestFor(static_cast<const CudaKernel&>(kernel), options),
+        options.timeout);
   }
 
   absl::StatusOr<Verdict> Verify(
@@ -154,6 +148,26 @@ class CudaResidentUnit : public ResidentUnit {
   CudaResidentUnit(const UnitReader& unit, const CudaDeviceOptions& options,
                    CudaExecutorClient& executor, uint64_t id)
       : unit_(unit), options_(options), executor_(executor), id_(id) {}
+
+  // With what Restore and Poison asked for.
+  v1::LaunchCudaRequest RequestFor(const CudaKernel& kernel,
+                                   const LaunchOptions& options) {
+    v1::LaunchCudaRequest request;
+    request.set_unit(id_);
+    request.set_module(kernel.module());
+    *request.mutable_prepare() = std::exchange(pending_, v1::PrepareCuda());
+    *request.mutable_launch() = options.launch;
+    request.set_arguments(unit_.manifest().arguments());
+    request.set_instrumented(options.instrumented);
+    if (options.verify_tolerance.has_value())
+      *request.mutable_verify_tolerance() = *options.verify_tolerance;
+    request.set_sample_clocks(options.sample_clocks);
+    const bool warm = options.l2.has_value() ? *options.l2 == v1::L2_POLICY_WARM
+                                             : options_.warm_l2;
+    request.set_warm_up(warm && !options.instrumented);
+    request.set_keep_mapped(options_.keep_golden_mapped);
+    return request;
+  }
 
   bool IsRange(const std::string& symbol) const {
     for (const v1::MemoryRange& range : unit_.manifest().memory()) {
@@ -266,6 +280,12 @@ class CudaDevice : public Device {
       const UnitReader& unit, const LoadOptions& load) override {
     return CudaResidentUnit::Create(unit, load, options_, *executor_);
   }
+  absl::StatusOr<std::unique_ptr<Device>> OpenForCounting() override {
+    return CreateCudaDevice(options_);
+  }
+  absl::StatusOr<v1::DeviceCeilings> MeasureCeilings() override {
+    return executor_->MeasureCeilings();
+  }
 
  private:
   const CudaDeviceOptions options_;
@@ -281,6 +301,7 @@ absl::StatusOr<std::unique_ptr<Device>> CreateCudaDevice(
   client.executable = options.executor_executable;
   client.arguments = options.executor_arguments;
   client.ordinal = options.ordinal;
+  client.cuda_home = options.cuda_home;
   ASSIGN_OR_RETURN(auto executor, CudaExecutorClient::Start(std::move(client)));
   return std::make_unique<CudaDevice>(std::move(options), std::move(executor));
 }

@@ -33,6 +33,8 @@ struct CudaDeviceOptions {
   // Leave golden copies mapped while a kernel runs, at an address it does not
   // know. Saves two calls of the driver in every launch.
   bool keep_golden_mapped = false;
+  // The toolkit whose CUPTI counts; empty: $CUDA_HOME or /usr/local/cuda.
+  std::string cuda_home;
 };
 
 // NOT_FOUND where there is no driver, or no device of this number.

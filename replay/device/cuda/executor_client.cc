@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -36,6 +37,13 @@ constexpr absl::Duration kLaunchSlack = absl::Seconds(20);
 // process has its own mappings elsewhere.
 constexpr int kMostLayouts = 5;
 
+std::string CudaHome(const std::string& chosen) {
+  if (!chosen.empty()) return chosen;
+  const char* variable = std::getenv("CUDA_HOME");
+  return variable != nullptr && *variable != '\0' ? variable
+                                                  : "/usr/local/cuda";
+}
+
 class ClientImpl : public CudaExecutorClient {
  public:
   ClientImpl(Options options, TemporaryDirectory directory)
@@ -58,6 +66,9 @@ class ClientImpl : public CudaExecutorClient {
   absl::Status AdoptReference(uint64_t unit) override;
   absl::StatusOr<v1::CudaMeasurement> Measure(
       const v1::MeasureCudaRequest& request) override;
+  absl::StatusOr<v1::Counters> Count(const v1::LaunchCudaRequest& request,
+                                     absl::Duration timeout) override;
+  absl::StatusOr<v1::DeviceCeilings> MeasureCeilings() override;
   uint64_t restarts() const override {
     std::lock_guard<std::mutex> lock(mutex_);
     return starts_ - 1;
@@ -92,6 +103,7 @@ class ClientImpl : public CudaExecutorClient {
   absl::Status Post(v1::CudaExecutorRequest& request);
   absl::StatusOr<v1::CudaExecutorReply> Collect();
   absl::StatusOr<v1::CudaExecutorReply> Serve(v1::CudaExecutorRequest& request);
+  bool TimedOut(Result result) const;
   absl::Status StatusOf(Result result) const;
   absl::StatusOr<Unit*> EnsureUnit(uint64_t id);
   absl::Status SendUnit(Unit& unit);
@@ -142,6 +154,7 @@ absl::Status ClientImpl::EnsureChild() {
       options.arguments.end(),
       {absl::StrCat("--endpoint=", endpoint),
        absl::StrCat("--device=", options_.ordinal),
+       absl::StrCat("--cuda-home=", CudaHome(options_.cuda_home)),
        absl::StrCat("--window-fd=", ChildProcess::kMemoryFd),
        absl::StrCat("--life-fd=", ChildProcess::kLifeFd)});
   options.memory_fd = window_->fd();
@@ -208,6 +221,13 @@ absl::StatusOr<ClientImpl::Result> ClientImpl::TryReceive(
   awaited_.pop_front();
   if (reply->context_lost()) LoseChild(/*kill_first=*/true);
   return Result::kDone;
+}
+
+// Whether a kernel took too long for the child's watchdog, or for this end.
+bool ClientImpl::TimedOut(Result result) const {
+  return result == Result::kTimeout ||
+         (result == Result::kDied && WIFEXITED(wait_status_) &&
+          WEXITSTATUS(wait_status_) == cuda::kTimeoutExitCode);
 }
 
 absl::Status ClientImpl::StatusOf(Result result) const {
@@ -440,9 +460,7 @@ absl::StatusOr<LaunchReport> ClientImpl::Launch(
     ASSIGN_OR_RETURN(result, Receive(timeout + kLaunchSlack, &reply));
   }
   LaunchReport report;
-  const bool timed_out = result == Result::kTimeout ||
-                         (result == Result::kDied && WIFEXITED(wait_status_) &&
-                          WEXITSTATUS(wait_status_) == cuda::kTimeoutExitCode);
+  const bool timed_out = TimedOut(result);
   if (result == Result::kDied && !timed_out) {
     // Device code cannot end a process; the driver or a person did.
     return absl::UnavailableError(absl::StrCat(
@@ -546,6 +564,44 @@ absl::StatusOr<v1::CudaMeasurement> ClientImpl::Measure(
   units_[measure.unit()].verdict.reset();
   ASSIGN_OR_RETURN(const v1::CudaExecutorReply reply, Serve(request));
   return reply.measurement();
+}
+
+absl::StatusOr<v1::Counters> ClientImpl::Count(
+    const v1::LaunchCudaRequest& launch, absl::Duration timeout) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ASSIGN_OR_RETURN(Unit * unit, EnsureUnit(launch.unit()));
+  RETURN_IF_ERROR(EnsureModule(launch.module()));
+  unit->verdict.reset();
+  unit->has_state = false;
+  v1::CudaExecutorRequest request;
+  *request.mutable_count()->mutable_launch() = launch;
+  request.mutable_count()->mutable_launch()->set_timeout_ms(
+      absl::ToDoubleMilliseconds(timeout));
+  RETURN_IF_ERROR(Post(request));
+  v1::CudaExecutorReply reply;
+  ASSIGN_OR_RETURN(const Result result,
+                   Receive(timeout + kServiceTimeout, &reply));
+  if (TimedOut(result)) {
+    v1::Counters none;
+    none.set_absent(absl::StrCat("the counted launch did not end within ",
+                                 absl::FormatDuration(timeout)));
+    return none;
+  }
+  RETURN_IF_ERROR(StatusOf(result));
+  if (reply.error_code() != 0) {
+    return absl::Status(static_cast<absl::StatusCode>(reply.error_code()),
+                        reply.error());
+  }
+  return std::move(*reply.mutable_counters());
+}
+
+absl::StatusOr<v1::DeviceCeilings> ClientImpl::MeasureCeilings() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  RETURN_IF_ERROR(EnsureChild());
+  v1::CudaExecutorRequest request;
+  request.set_measure_ceilings(true);
+  ASSIGN_OR_RETURN(const v1::CudaExecutorReply reply, Serve(request));
+  return reply.ceilings();
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ class CudaExecutorClient {
     std::string executable;  // empty: this one
     std::vector<std::string> arguments = {"cuda-executor"};
     int ordinal = 0;  // of the device
+    // The toolkit whose CUPTI counts; empty: $CUDA_HOME or /usr/local/cuda.
+    std::string cuda_home;
   };
   // NOT_FOUND where there is no driver or no such device.
   static absl::StatusOr<std::unique_ptr<CudaExecutorClient>> Start(
@@ -69,6 +71,12 @@ class CudaExecutorClient {
   virtual absl::Status AdoptReference(uint64_t unit) = 0;
   virtual absl::StatusOr<v1::CudaMeasurement> Measure(
       const v1::MeasureCudaRequest& request) = 0;
+
+  // Runs the launch as often as the counters need. The counters say why where
+  // there are none.
+  virtual absl::StatusOr<v1::Counters> Count(
+      const v1::LaunchCudaRequest& request, absl::Duration timeout) = 0;
+  virtual absl::StatusOr<v1::DeviceCeilings> MeasureCeilings() = 0;
 
   virtual uint64_t restarts() const = 0;
 };

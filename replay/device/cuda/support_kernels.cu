@@ -100,4 +100,25 @@ extern "C" __global__ void reprise_store_words(const Word* words,
   StoreWordsBody(words, count, Here());
 }
 
+extern "C" __global__ void reprise_stream_write(uint64_t at, uint64_t bytes,
+                                                uint32_t rounds) {
+  StreamWriteBody(at, bytes, rounds, Here());
+}
+
+extern "C" __global__ void reprise_stream_read(uint64_t from, uint64_t bytes,
+                                               uint32_t rounds,
+                                               uint64_t* sink) {
+  StreamReadBody(from, bytes, rounds, sink, Here());
+}
+
+extern "C" __global__ void reprise_multiply_add_32(uint32_t rounds,
+                                                   uint64_t* sink) {
+  MultiplyAddBody<float>(rounds, sink, Here());
+}
+
+extern "C" __global__ void reprise_multiply_add_64(uint32_t rounds,
+                                                   uint64_t* sink) {
+  MultiplyAddBody<double>(rounds, sink, Here());
+}
+
 }  // namespace reprise::cuda

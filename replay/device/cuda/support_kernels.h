@@ -24,6 +24,18 @@ inline constexpr char kStoreWordsKernel[] = "reprise_store_words";
 // (uint64_t nanoseconds): one thread that waits.
 inline constexpr char kDelayKernel[] = "reprise_delay";
 
+// How fast the device is at most (executor/ceilings.h). Each thread's share of
+// the bytes, `rounds` times; whole 16 bytes only.
+// (uint64_t at, uint64_t bytes, uint32_t rounds)
+inline constexpr char kStreamWriteKernel[] = "reprise_stream_write";
+// (uint64_t from, uint64_t bytes, uint32_t rounds, uint64_t* sink)
+inline constexpr char kStreamReadKernel[] = "reprise_stream_read";
+// (uint32_t rounds, uint64_t* sink): kMultiplyAdds of them a round, in each
+// thread.
+inline constexpr char kMultiplyAdd32Kernel[] = "reprise_multiply_add_32";
+inline constexpr char kMultiplyAdd64Kernel[] = "reprise_multiply_add_64";
+inline constexpr uint32_t kMultiplyAdds = 16;
+
 inline constexpr uint32_t kSupportBlock = 256;  // threads per block
 
 struct CopyTile {

@@ -368,6 +368,56 @@ REPRISE_BODY inline void StoreWordsBody(const Word* words, uint64_t count,
     *reinterpret_cast<uint64_t*>(words[i].at) = words[i].value;
 }
 
+REPRISE_BODY inline void StreamWriteBody(uint64_t at, uint64_t bytes,
+                                         uint32_t rounds, const Place& place) {
+  auto* to = reinterpret_cast<Vector*>(at);
+  for (uint64_t round = 0; round < rounds; ++round) {
+    for (uint64_t i = place.thread; i < bytes / 16; i += place.threads)
+      to[i] = Vector{round, i};
+  }
+}
+
+REPRISE_BODY inline uint64_t Folded(const Vector& a) { return a.x ^ a.y; }
+
+// The sink keeps the reads from being left out; it is hardly ever written.
+REPRISE_BODY inline void StreamReadBody(uint64_t from, uint64_t bytes,
+                                        uint32_t rounds, uint64_t* sink,
+                                        const Place& place) {
+  const auto* vectors = reinterpret_cast<const Vector*>(from);
+  const uint64_t count = bytes / 16, step = place.threads;
+  uint64_t folded = 0;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    uint64_t i = place.thread;
+    for (; i + 3 * step < count; i += 4 * step) {
+      const Vector a = vectors[i], b = vectors[i + step],
+                   c = vectors[i + 2 * step], d = vectors[i + 3 * step];
+      folded += Folded(a) ^ Folded(b) ^ Folded(c) ^ Folded(d);
+    }
+    for (; i < count; i += step) folded += Folded(vectors[i]);
+  }
+  if (folded == 0x9e3779b97f4a7c15) *sink = folded;
+}
+
+// Chains that wait for none but themselves, enough of them for every
+// multiply-add unit to be busy.
+template <typename Number>
+REPRISE_BODY inline void MultiplyAddBody(uint32_t rounds, uint64_t* sink,
+                                         const Place& place) {
+  constexpr uint32_t kChains = 8;
+  static_assert(kMultiplyAdds % kChains == 0);
+  Number values[kChains];
+  for (uint32_t i = 0; i < kChains; ++i)
+    values[i] = static_cast<Number>(place.thread + i);
+  const Number factor = static_cast<Number>(0.5), term = values[1];
+  for (uint32_t round = 0; round < rounds; ++round) {
+    for (uint32_t i = 0; i < kMultiplyAdds; ++i)
+      values[i % kChains] = values[i % kChains] * factor + term;
+  }
+  Number sum = 0;
+  for (uint32_t i = 0; i < kChains; ++i) sum += values[i];
+  if (sum == static_cast<Number>(-1)) *sink = 1;
+}
+
 }  // namespace reprise::cuda
 
 #endif  // REPRISE_REPLAY_DEVICE_CUDA_SUPPORT_KERNELS_BODY_H_

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "replay/base/file_util.h"
+#include "replay/unit/blob.h"
+#include "replay/unit/interval_set.h"
 #include "tests/replay/engine/fake_device.h"
 
 namespace reprise {
@@ -365,6 +367,112 @@ TEST_F(EvaluatorTest, MachineCodeOnlyUnitCannotBeRemixed) {
   manifest_.clear_translation_units();
   EXPECT_THAT(std::string(Create().status().message()),
               HasSubstr("machine code only"));
+}
+
+// A unit whose kernel writes 8 MB; at 100 GB/s they take 80 us.
+class WriteFloorTest : public EvaluatorTest {
+ protected:
+  void SetUp() override {
+    EvaluatorTest::SetUp();
+    constexpr uint64_t kBytes = 8000000;
+    const auto store =
+        *ChunkStore::Open({.directory = directory_.path(), .create = true});
+    v1::MemoryRange* range = manifest_.mutable_memory(0);
+    range->set_bytes(kBytes);
+    IntervalSet writes;
+    writes.Add(0, kBytes);
+    *range->mutable_write_set() = *StoreIntervals(*store, writes);
+    *range->mutable_read_before_write_set() =
+        *StoreIntervals(*store, IntervalSet());
+    device_.ceilings.emplace();
+    device_.ceilings->set_l2_write_gb_s(100);
+    device_.ceilings->set_dram_write_gb_s(50);
+    device_.ceilings->set_l2_bytes(1 << 30);
+  }
+};
+
+TEST_F(WriteFloorTest, ResultFasterThanMemoryCanBeWrittenIsRejected) {
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  const v1::Outcome outcome = (*evaluator)->Evaluate(Code("time=20"));
+  EXPECT_EQ(outcome.kind(), v1::OUTCOME_KIND_REJECTED);
+  EXPECT_THAT(outcome.diagnostics(), HasSubstr("faster than the device"));
+  EXPECT_THAT(outcome.diagnostics(), HasSubstr("8000000 bytes"));
+  EXPECT_THAT(outcome.diagnostics(), HasSubstr("expected at least 0.08 ms"));
+  // The evidence stays.
+  EXPECT_GT(outcome.variant_ns_size(), 0);
+}
+
+TEST_F(WriteFloorTest, ResultWithinTheCeilingsErrorIsBelieved) {
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  for (const char* code : {"time=95", "time=70"}) {
+    EXPECT_EQ((*evaluator)->Evaluate(Code(code)).kind(), v1::OUTCOME_KIND_OK)
+        << code;
+  }
+  EXPECT_EQ(device_.ceilings_measured, 1);
+}
+
+TEST_F(WriteFloorTest, BytesThatMayStayAreNoReason) {
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  v1::MemoryRange* range = manifest_.mutable_memory(0);
+  *range->mutable_read_before_write_set() = range->write_set();
+  auto reading = Create();
+  ASSERT_TRUE(reading.ok()) << reading.status();
+  EXPECT_EQ((*evaluator)->Evaluate(Code("time=20")).kind(),
+            v1::OUTCOME_KIND_REJECTED);
+  EXPECT_EQ((*reading)->Evaluate(Code("time=20")).kind(), v1::OUTCOME_KIND_OK);
+}
+
+TEST_F(WriteFloorTest, CeilingsThatTheBaselineBreaksJudgeNobody) {
+  device_.ceilings->set_l2_write_gb_s(10);
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  EXPECT_EQ((*evaluator)->Evaluate(Code("time=20")).kind(),
+            v1::OUTCOME_KIND_OK);
+}
+
+TEST_F(WriteFloorTest, DeviceWithoutCeilingsJudgesNobody) {
+  device_.ceilings.reset();
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  EXPECT_EQ((*evaluator)->Evaluate(Code("time=20")).kind(),
+            v1::OUTCOME_KIND_OK);
+  EXPECT_TRUE(absl::IsUnimplemented((*evaluator)->Ceilings().status()));
+}
+
+TEST_F(EvaluatorTest, CountsBaselineAndVariantOnADeviceOfTheirOwn) {
+  device_.counts = true;
+  device_.application = "time=100 application";
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  device_.log.clear();
+  const v1::Counters of_baseline = (*evaluator)->CountBaseline();
+  ASSERT_EQ(of_baseline.values_size(), 1) << of_baseline.absent();
+  EXPECT_EQ(of_baseline.values(0).value(), 20);
+  const v1::Counters of_variant = (*evaluator)->Count(Code("time=50"));
+  ASSERT_EQ(of_variant.values_size(), 1) << of_variant.absent();
+  EXPECT_EQ(of_variant.values(0).value(), 7);
+  EXPECT_THAT(device_.log, testing::IsEmpty());
+}
+
+TEST_F(EvaluatorTest, LaunchThatDoesNotRunIsNotCounted) {
+  device_.counts = true;
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  const v1::Counters counters = (*evaluator)->Count(Code("fault"));
+  EXPECT_EQ(counters.values_size(), 0);
+  EXPECT_THAT(counters.absent(), HasSubstr("DEVICE_FAULT"));
+}
+
+TEST_F(EvaluatorTest, CountersThatAreAbsentSayWhy) {
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  EXPECT_EQ((*evaluator)->CountBaseline().absent(),
+            "the cpu device has no counters");
+  EXPECT_THAT((*evaluator)->Count(Code("syntax")).absent(),
+              HasSubstr("expected ';'"));
 }
 
 }  // namespace

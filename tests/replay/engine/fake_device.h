@@ -119,6 +119,18 @@ class FakeResident : public ResidentUnit {
     verdict.ranges.push_back(range);
     return verdict;
   }
+  // The instructions are the number of bytes of the code.
+  absl::StatusOr<v1::Counters> Count(LoadedKernel& kernel,
+                                     const LaunchOptions&) override {
+    if (log_->back() != "poison")
+      return absl::FailedPreconditionError("memory is not ready");
+    v1::Counters counters;
+    v1::Counter* counter = counters.add_values();
+    counter->set_name("instructions");
+    counter->set_value(
+        static_cast<double>(static_cast<FakeKernel&>(kernel).code.size()));
+    return counters;
+  }
   absl::Status AdoptReference() override {
     log_->push_back("adopt");
     return absl::OkStatus();
@@ -155,6 +167,17 @@ class FakeDevice : public Device {
   v1::CompileTarget compile_target() const override {
     return v1::COMPILE_TARGET_CPU;
   }
+  absl::StatusOr<std::unique_ptr<Device>> OpenForCounting() override {
+    if (!counts) return Device::OpenForCounting();
+    auto other = std::make_unique<FakeDevice>();
+    other->application = application;
+    return other;
+  }
+  absl::StatusOr<v1::DeviceCeilings> MeasureCeilings() override {
+    ++ceilings_measured;
+    if (!ceilings.has_value()) return Device::MeasureCeilings();
+    return *ceilings;
+  }
   absl::StatusOr<std::unique_ptr<ResidentUnit>> Load(
       const UnitReader&, const LoadOptions&) override {
     auto resident =
@@ -166,6 +189,9 @@ class FakeDevice : public Device {
   std::string application;  // machine code of its own; empty: not here
   FakeBehaviour behaviour;
   FakeResident* last = nullptr;
+  bool counts = false;  // on another such device
+  std::optional<v1::DeviceCeilings> ceilings;
+  int ceilings_measured = 0;
 
  private:
   DeviceFacts facts_;

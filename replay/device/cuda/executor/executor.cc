@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "replay/base/status_macros.h"
 #include "replay/device/cuda/executor/access_recorder.h"
-#include "replay/device/cuda/executor/launcher.h"
+#include "replay/device/cuda/executor/ceilings.h"
 #include "replay/device/cuda/executor/measure.h"
 
 namespace reprise::cuda {
@@ -70,6 +70,12 @@ absl::Status Executor::Handle(const v1::CudaExecutorRequest& request,
       return ReadReference(request.read_reference());
     case v1::CudaExecutorRequest::kMeasure:
       return Measure(request.measure(), reply->mutable_measurement());
+    case v1::CudaExecutorRequest::kCount:
+      return Count(request.count().launch(), reply);
+    case v1::CudaExecutorRequest::kMeasureCeilings: {
+      ASSIGN_OR_RETURN(*reply->mutable_ceilings(), MeasureCeilings(*gpu_));
+      return absl::OkStatus();
+    }
     default:
       return absl::InvalidArgumentError("the request asks for nothing");
   }
@@ -135,23 +141,31 @@ absl::Status Executor::Prepare(const v1::PrepareCudaRequest& request) {
   return gpu_->Synchronize();
 }
 
-absl::Status Executor::Launch(const v1::LaunchCudaRequest& request,
-                              v1::CudaExecutorReply* reply) {
-  const auto module = modules_.find(request.module());
-  if (module == modules_.end()) {
+absl::StatusOr<UnitMemory*> Executor::BindForLaunch(
+    const v1::LaunchCudaRequest& request, Module** module) {
+  const auto found = modules_.find(request.module());
+  if (found == modules_.end()) {
     return absl::NotFoundError(
         absl::StrCat("module ", request.module(), " is not loaded"));
   }
+  *module = found->second.get();
   ASSIGN_OR_RETURN(UnitMemory * memory, Activate(request.unit()));
-  if (module->second->NeedsReload()) {
-    memory->Unbind(*module->second);
-    RETURN_IF_ERROR(module->second->Reload());
+  if ((*module)->NeedsReload()) {
+    memory->Unbind(**module);
+    RETURN_IF_ERROR((*module)->Reload());
   }
-  RETURN_IF_ERROR(memory->Bind(module->second.get()));
+  RETURN_IF_ERROR(memory->Bind(*module));
+  return memory;
+}
+
+absl::Status Executor::Launch(const v1::LaunchCudaRequest& request,
+                              v1::CudaExecutorReply* reply) {
+  Module* module = nullptr;
+  ASSIGN_OR_RETURN(UnitMemory * memory, BindForLaunch(request, &module));
   for (int runs = request.warm_up() ? 2 : 1; runs > 0; --runs) {
     RETURN_IF_ERROR(memory->Prepare(request.prepare()));
     RETURN_IF_ERROR(memory->PrepareVariables(request.prepare()));
-    RETURN_IF_ERROR(RunKernel(request, *module->second, *memory, reply));
+    RETURN_IF_ERROR(RunKernel(request, *module, *memory, reply));
     if (reply->launch().kind() != v1::OUTCOME_KIND_OK) break;
   }
   if (!request.has_verify_tolerance() ||
@@ -225,6 +239,63 @@ absl::Status Executor::Measure(const v1::MeasureCudaRequest& request,
                                v1::CudaMeasurement* measurement) {
   ASSIGN_OR_RETURN(UnitMemory * memory, Activate(request.unit()));
   return MeasureUnit(*gpu_, *memory, request, measurement);
+}
+
+// The L2 cache holds other bytes, as in a timed launch, but clean ones: what a
+// flush by writing leaves there would be counted as the kernel's writes.
+absl::StatusOr<LaunchResult> Executor::RunPass(
+    const v1::LaunchCudaRequest& request, LaunchCounter& counter, bool* done) {
+  Module* module = nullptr;
+  ASSIGN_OR_RETURN(UnitMemory * memory, BindForLaunch(request, &module));
+  RETURN_IF_ERROR(memory->Prepare(request.prepare()));
+  RETURN_IF_ERROR(memory->PrepareVariables(request.prepare()));
+  RETURN_IF_ERROR(gpu_->Synchronize());
+  RETURN_IF_ERROR(memory->Hide());
+  RETURN_IF_ERROR(module->HideKept());
+  if (!request.keep_l2()) RETURN_IF_ERROR(gpu_->CleanL2());
+  RETURN_IF_ERROR(gpu_->Synchronize());
+  memory->NoteLaunch();
+  watchdog_.Arm(request.timeout_ms());
+  absl::StatusOr<LaunchResult> result = RunLaunchBetween(
+      *gpu_, module->kernel(), request.launch(),
+      RelocatedArguments(*memory, request.arguments()),
+      [&] { return counter.Begin(); }, [&] { return counter.End(done); });
+  watchdog_.Disarm();
+  output_->Take();
+  return result;
+}
+
+absl::StatusOr<v1::Counters> Executor::CountPasses(
+    const v1::LaunchCudaRequest& request, v1::CudaExecutorReply* reply) {
+  ASSIGN_OR_RETURN(const auto counter,
+                   LaunchCounter::Create(*gpu_, cuda_home_));
+  for (bool done = false; !done;) {
+    ASSIGN_OR_RETURN(const LaunchResult result,
+                     RunPass(request, *counter, &done));
+    reply->set_context_lost(result.context_lost);
+    if (result.kind == v1::OUTCOME_KIND_OK) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the counted launch ended with ", v1::OutcomeKind_Name(result.kind),
+        ": ", result.diagnostics));
+  }
+  return counter->Values();
+}
+
+// What keeps a launch from being counted is the answer, unless it is this
+// process that cannot go on.
+absl::Status Executor::Count(const v1::LaunchCudaRequest& request,
+                             v1::CudaExecutorReply* reply) {
+  absl::StatusOr<v1::Counters> counters = CountPasses(request, reply);
+  if (counters.ok()) {
+    *reply->mutable_counters() = *std::move(counters);
+    return absl::OkStatus();
+  }
+  const bool lost = ContextIsLost() && !reply->context_lost();
+  if (absl::IsAlreadyExists(counters.status()) || lost)
+    return counters.status();
+  reply->mutable_counters()->set_absent(
+      std::string(counters.status().message()));
+  return absl::OkStatus();
 }
 
 }  // namespace reprise::cuda

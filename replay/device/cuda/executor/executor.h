@@ -15,6 +15,8 @@
 #include "absl/status/statusor.h"
 #include "replay/device/cuda/executor/clock_reader.h"
 #include "replay/device/cuda/executor/gpu.h"
+#include "replay/device/cuda/executor/launch_counter.h"
+#include "replay/device/cuda/executor/launcher.h"
 #include "replay/device/cuda/executor/module.h"
 #include "replay/device/cuda/executor/output_capture.h"
 #include "replay/device/cuda/executor/registered_window.h"
@@ -27,10 +29,11 @@ namespace reprise::cuda {
 class Executor {
  public:
   Executor(std::unique_ptr<Gpu> gpu, std::unique_ptr<OutputCapture> output,
-           std::unique_ptr<TransferWindow> window)
+           std::unique_ptr<TransferWindow> window, std::string cuda_home)
       : gpu_(std::move(gpu)),
         output_(std::move(output)),
-        window_(std::move(window)) {}
+        window_(std::move(window)),
+        cuda_home_(std::move(cuda_home)) {}
   ~Executor();
 
   absl::Status Handle(const v1::CudaExecutorRequest& request,
@@ -55,6 +58,15 @@ class Executor {
   absl::Status ReadReference(const v1::ReadCudaReferenceRequest& request);
   absl::Status Measure(const v1::MeasureCudaRequest& request,
                        v1::CudaMeasurement* measurement);
+  absl::Status Count(const v1::LaunchCudaRequest& request,
+                     v1::CudaExecutorReply* reply);
+  absl::StatusOr<v1::Counters> CountPasses(const v1::LaunchCudaRequest& request,
+                                           v1::CudaExecutorReply* reply);
+  absl::StatusOr<LaunchResult> RunPass(const v1::LaunchCudaRequest& request,
+                                       LaunchCounter& counter, bool* done);
+  // Makes the module's unit the active one, bound to the module.
+  absl::StatusOr<UnitMemory*> BindForLaunch(
+      const v1::LaunchCudaRequest& request, Module** module);
   // Makes the unit the active one.
   absl::StatusOr<UnitMemory*> Activate(uint64_t id);
   absl::Status DeactivateOthers(uint64_t id);
@@ -63,6 +75,7 @@ class Executor {
   std::unique_ptr<Gpu> gpu_;
   std::unique_ptr<OutputCapture> output_;
   RegisteredWindow window_;
+  const std::string cuda_home_;
   Watchdog watchdog_;
   std::unique_ptr<ClockReader> clocks_;  // from the first time they are wanted
   std::map<uint64_t, std::unique_ptr<UnitMemory>> units_;

@@ -24,6 +24,7 @@ namespace {
 
 struct Flags {
   std::string endpoint;
+  std::string cuda_home;
   int device = -1;
   int window_fd = -1;
   int life_fd = -1;
@@ -44,6 +45,8 @@ absl::StatusOr<Flags> ParseFlags(int argc, char** argv) {
                                           : nullptr;
     if (name == "--endpoint") {
       flags.endpoint = value;
+    } else if (name == "--cuda-home") {
+      flags.cuda_home = value;
     } else if (number == nullptr || !absl::SimpleAtoi(value, number)) {
       return absl::InvalidArgumentError(
           absl::StrCat("unknown argument ", argument));
@@ -80,7 +83,7 @@ absl::Status Serve(const Flags& flags) {
   const absl::Status no_gpu = gpu.status();
   if (no_gpu.ok()) {
     executor = std::make_unique<Executor>(*std::move(gpu), std::move(output),
-                                          std::move(window));
+                                          std::move(window), flags.cuda_home);
   }
   while (true) {
     v1::CudaExecutorRequest request;

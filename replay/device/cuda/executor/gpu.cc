@@ -103,7 +103,11 @@ absl::Status Gpu::LoadSupportKernels() {
       {&poison_, kPoisonKernel},
       {&compare_, kCompareKernel},
       {&store_words_, kStoreWordsKernel},
-      {&delay_, kDelayKernel}};
+      {&delay_, kDelayKernel},
+      {&stream_write_, kStreamWriteKernel},
+      {&stream_read_, kStreamReadKernel},
+      {&multiply_add_32_, kMultiplyAdd32Kernel},
+      {&multiply_add_64_, kMultiplyAdd64Kernel}};
   for (const auto& [function, name] : kernels)
     CUDA_RETURN_IF_ERROR(*driver_, ModuleGetFunction,
                          (function, support_, name));
@@ -141,8 +145,7 @@ absl::Status Gpu::Synchronize() {
 
 absl::Status Gpu::Run(CUfunction function, uint64_t threads, void** arguments) {
   if (threads == 0) return absl::OkStatus();
-  const uint64_t most = std::max<uint64_t>(facts_.multiprocessors(), 1) *
-                        kBlocksPerMultiprocessor;
+  const uint64_t most = SupportThreads() / kSupportBlock;
   CUlaunchConfig config = {};
   config.gridDimX = static_cast<unsigned>(
       std::min((threads + kSupportBlock - 1) / kSupportBlock, most));
@@ -177,7 +180,36 @@ absl::Status Gpu::StoreWords(uint64_t words, uint64_t count) {
   return Run(store_words_, count, arguments);
 }
 
+uint64_t Gpu::SupportThreads() const {
+  return std::max<uint64_t>(facts_.multiprocessors(), 1) *
+         kBlocksPerMultiprocessor * kSupportBlock;
+}
+
+absl::Status Gpu::StreamWrite(uint64_t at, uint64_t bytes, uint32_t rounds) {
+  void* arguments[] = {&at, &bytes, &rounds};
+  return Run(stream_write_, SupportThreads(), arguments);
+}
+
+absl::Status Gpu::StreamRead(uint64_t from, uint64_t bytes, uint64_t sink) {
+  uint32_t rounds = 1;
+  void* arguments[] = {&from, &bytes, &rounds, &sink};
+  return Run(stream_read_, SupportThreads(), arguments);
+}
+
+absl::Status Gpu::MultiplyAdd(bool wide, uint32_t rounds, uint64_t sink) {
+  void* arguments[] = {&rounds, &sink};
+  return Run(wide ? multiply_add_64_ : multiply_add_32_, SupportThreads(),
+             arguments);
+}
+
 absl::Status Gpu::FlushL2() { return Fill(flush_, 0, flush_bytes_); }
+
+absl::Status Gpu::CleanL2() {
+  if (flush_bytes_ == 0) return absl::OkStatus();
+  // Twice: which lines a cache gives up is its own choice.
+  RETURN_IF_ERROR(StreamRead(flush_, flush_bytes_, flush_));
+  return StreamRead(flush_, flush_bytes_, flush_);
+}
 
 absl::Status Gpu::Delay() {
   uint64_t nanoseconds = kDelayNs;

@@ -32,6 +32,7 @@ class Gpu {
   const Driver& driver() const { return *driver_; }
   const v1::CudaDeviceFacts& facts() const { return facts_; }
   CUdevice device() const { return device_; }
+  CUcontext context() const { return context_; }
   CUstream stream() const { return stream_; }
   // "0000:3b:00.0".
   absl::StatusOr<std::string> PciBusId() const;
@@ -51,8 +52,18 @@ class Gpu {
                             uint64_t counts);
   absl::Status StoreWords(uint64_t words, uint64_t count);
 
+  // For what the device can do at most (ceilings.h); each fills it with
+  // SupportThreads threads. Whole 16 bytes.
+  absl::Status StreamWrite(uint64_t at, uint64_t bytes, uint32_t rounds);
+  absl::Status StreamRead(uint64_t from, uint64_t bytes, uint64_t sink);
+  absl::Status MultiplyAdd(bool wide, uint32_t rounds, uint64_t sink);
+  uint64_t SupportThreads() const;
+
   // Fills the L2 cache with other bytes.
   absl::Status FlushL2();
+  // The same by reading, so that nothing has to go back to memory. Not after a
+  // FlushL2 in this process, which leaves the same bytes to be written.
+  absl::Status CleanL2();
   // Keeps the device busy while the host submits what comes next, so that
   // nothing waits for the host between them.
   absl::Status Delay();
@@ -79,7 +90,9 @@ class Gpu {
   CUevent start_ = nullptr, stop_ = nullptr;
   CUmodule support_ = nullptr;
   CUfunction copy_ = nullptr, poison_ = nullptr, compare_ = nullptr,
-             store_words_ = nullptr, delay_ = nullptr;
+             store_words_ = nullptr, delay_ = nullptr, stream_write_ = nullptr,
+             stream_read_ = nullptr, multiply_add_32_ = nullptr,
+             multiply_add_64_ = nullptr;
   uint64_t flush_ = 0, flush_bytes_ = 0;
 };
 

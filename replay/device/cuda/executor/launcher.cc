@@ -94,13 +94,31 @@ CUresult Submit(Gpu& gpu, CUfunction kernel, const v1::LaunchConfig& launch,
                                      bytes == 0 ? nullptr : extra);
 }
 
+LaunchResult Refused(const Driver& d, CUresult code) {
+  LaunchResult result;
+  result.kind = v1::OUTCOME_KIND_INVALID_LAUNCH;
+  result.diagnostics =
+      absl::StrCat("the driver refuses the launch: ", d.Describe(code));
+  return result;
+}
+
+// What a launch that was submitted came to. A Status is the machine's error.
+absl::StatusOr<LaunchResult> Ended(const Driver& d, CUresult code) {
+  if (IsHardware(code)) return d.Check(code, "the launch");
+  LaunchResult result;
+  if (code == CUDA_SUCCESS) return result;
+  result.kind = v1::OUTCOME_KIND_DEVICE_FAULT;
+  result.diagnostics = d.Describe(code);
+  result.context_lost = true;
+  return result;
+}
+
 }  // namespace
 
 absl::StatusOr<LaunchResult> RunLaunch(Gpu& gpu, CUfunction kernel,
                                        const v1::LaunchConfig& launch,
                                        std::string arguments, bool flush_l2) {
   const Driver& d = gpu.driver();
-  LaunchResult result;
   std::chrono::steady_clock::time_point start;
   CUresult code = AllowWhatIsAsked(d, kernel, launch);
   if (code == CUDA_SUCCESS) {
@@ -110,26 +128,36 @@ absl::StatusOr<LaunchResult> RunLaunch(Gpu& gpu, CUfunction kernel,
     RETURN_IF_ERROR(gpu.RecordStart());
     code = Submit(gpu, kernel, launch, arguments);
   }
-  if (IsRefusal(code)) {
-    result.kind = v1::OUTCOME_KIND_INVALID_LAUNCH;
-    result.diagnostics =
-        absl::StrCat("the driver refuses the launch: ", d.Describe(code));
-    return result;
-  }
+  if (IsRefusal(code)) return Refused(d, code);
   if (code == CUDA_SUCCESS) code = gpu.RecordStop();
   if (code == CUDA_SUCCESS) code = d.StreamSynchronize(gpu.stream());
   if (code == CUDA_SUCCESS) code = d.CtxSynchronize();
-  result.wall_ns = std::chrono::duration<double, std::nano>(
-                       std::chrono::steady_clock::now() - start)
-                       .count();
-  if (IsHardware(code)) return d.Check(code, "the launch");
-  if (code != CUDA_SUCCESS) {
-    result.kind = v1::OUTCOME_KIND_DEVICE_FAULT;
-    result.diagnostics = d.Describe(code);
-    result.context_lost = true;
-    return result;
+  const double wall_ns = std::chrono::duration<double, std::nano>(
+                             std::chrono::steady_clock::now() - start)
+                             .count();
+  ASSIGN_OR_RETURN(LaunchResult result, Ended(d, code));
+  result.wall_ns = wall_ns;
+  if (result.kind == v1::OUTCOME_KIND_OK) {
+    ASSIGN_OR_RETURN(result.duration_ns, gpu.ElapsedNs());
   }
-  ASSIGN_OR_RETURN(result.duration_ns, gpu.ElapsedNs());
+  return result;
+}
+
+absl::StatusOr<LaunchResult> RunLaunchBetween(
+    Gpu& gpu, CUfunction kernel, const v1::LaunchConfig& launch,
+    std::string arguments, const std::function<absl::Status()>& before,
+    const std::function<absl::Status()>& after) {
+  const Driver& d = gpu.driver();
+  CUresult code = AllowWhatIsAsked(d, kernel, launch);
+  if (code == CUDA_SUCCESS) {
+    RETURN_IF_ERROR(before());
+    code = Submit(gpu, kernel, launch, arguments);
+  }
+  if (IsRefusal(code)) return Refused(d, code);
+  if (code == CUDA_SUCCESS) code = d.StreamSynchronize(gpu.stream());
+  if (code == CUDA_SUCCESS) code = d.CtxSynchronize();
+  ASSIGN_OR_RETURN(const LaunchResult result, Ended(d, code));
+  if (result.kind == v1::OUTCOME_KIND_OK) RETURN_IF_ERROR(after());
   return result;
 }
 

@@ -2,6 +2,7 @@
 #ifndef REPRISE_REPLAY_DEVICE_CUDA_EXECUTOR_LAUNCHER_H_
 #define REPRISE_REPLAY_DEVICE_CUDA_EXECUTOR_LAUNCHER_H_
 
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -27,6 +28,14 @@ struct LaunchResult {
 absl::StatusOr<LaunchResult> RunLaunch(Gpu& gpu, CUfunction kernel,
                                        const v1::LaunchConfig& launch,
                                        std::string arguments, bool flush_l2);
+
+// Runs the kernel between two calls, with nothing else between them on the
+// device, and waits for it before the second, which follows a launch that was
+// OK. Results and errors as above; the duration is 0.
+absl::StatusOr<LaunchResult> RunLaunchBetween(
+    Gpu& gpu, CUfunction kernel, const v1::LaunchConfig& launch,
+    std::string arguments, const std::function<absl::Status()>& before,
+    const std::function<absl::Status()>& after);
 
 }  // namespace reprise::cuda
 

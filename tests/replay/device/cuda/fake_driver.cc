@@ -174,6 +174,13 @@ void Print(CUmod_st& module, const Arguments& a) {
   std::printf("hello from block %d\n", 3);
 }
 
+// Ends the process where `out` still holds what a launch before it left.
+void Poisoned(CUmod_st& module, const Arguments& a) {
+  const float before = a.out[0];
+  Double(module, a);
+  if (before == a.out[0]) raise(SIGKILL);
+}
+
 // Uses variable "factor" through its own address, and counts its launches in
 // "count": out = in * (factor + count - 1).
 void Scale(CUmod_st& module, const Arguments& a) {
@@ -225,14 +232,23 @@ void Notes(CUmod_st& module, const Arguments& a) {
 
 const std::map<std::string, FakeKernel>& FakeKernels() {
   static const auto& kernels = *new std::map<std::string, FakeKernel>{
-      {"double", Double}, {"nearly_double", NearlyDouble},
-      {"triple", Triple}, {"increment", Increment},
-      {"lazy", Nothing},  {"nothing", Nothing},
-      {"zeros", Zeros},   {"stray", Stray},
-      {"slack", Slack},   {"writes_input", WritesInput},
-      {"null", Null},     {"escape", Escape},
-      {"spin", Spin},     {"print", Print},
-      {"scale", Scale},   {"scale_through_pointer", ScaleThroughPointer},
+      {"double", Double},
+      {"nearly_double", NearlyDouble},
+      {"triple", Triple},
+      {"increment", Increment},
+      {"lazy", Nothing},
+      {"nothing", Nothing},
+      {"zeros", Zeros},
+      {"stray", Stray},
+      {"slack", Slack},
+      {"writes_input", WritesInput},
+      {"null", Null},
+      {"escape", Escape},
+      {"spin", Spin},
+      {"print", Print},
+      {"poisoned", Poisoned},
+      {"scale", Scale},
+      {"scale_through_pointer", ScaleThroughPointer},
       {"notes", Notes}};
   return kernels;
 }
@@ -272,6 +288,18 @@ void RunSupport(const std::string& name, uint64_t threads, uint32_t block,
                   block, here);
     } else if (name == kStoreWordsKernel) {
       StoreWordsBody(Argument<Word*>(p, 0), Argument<uint64_t>(p, 1), here);
+    } else if (name == kStreamWriteKernel) {
+      StreamWriteBody(Argument<uint64_t>(p, 0), Argument<uint64_t>(p, 1),
+                      Argument<uint32_t>(p, 2), here);
+    } else if (name == kStreamReadKernel) {
+      StreamReadBody(Argument<uint64_t>(p, 0), Argument<uint64_t>(p, 1),
+                     Argument<uint32_t>(p, 2), Argument<uint64_t*>(p, 3), here);
+    } else if (name == kMultiplyAdd32Kernel) {
+      MultiplyAddBody<float>(Argument<uint32_t>(p, 0),
+                             Argument<uint64_t*>(p, 1), here);
+    } else if (name == kMultiplyAdd64Kernel) {
+      MultiplyAddBody<double>(Argument<uint32_t>(p, 0),
+                              Argument<uint64_t*>(p, 1), here);
     }
   }
 }
@@ -512,8 +540,10 @@ EXPORT CUresult cuModuleLoadData(CUmodule* module, const void* image) {
     }
     if (!any && std::strstr(text, kCompareKernel) == nullptr)
       return CUDA_ERROR_INVALID_IMAGE;
-    for (const char* name : {kCopyKernel, kPoisonKernel, kCompareKernel,
-                             kStoreWordsKernel, kDelayKernel})
+    for (const char* name :
+         {kCopyKernel, kPoisonKernel, kCompareKernel, kStoreWordsKernel,
+          kDelayKernel, kStreamWriteKernel, kStreamReadKernel,
+          kMultiplyAdd32Kernel, kMultiplyAdd64Kernel})
       AddFunction(loaded.get(), name);
     *module = loaded.release();
     return CUDA_SUCCESS;
