@@ -43,7 +43,7 @@ absl::Status Gpu::Initialize(int ordinal) {
   flush_bytes_ = 2 * facts_.l2_bytes();
   if (flush_bytes_ == 0) return absl::OkStatus();
   CUdeviceptr flush = 0;
-  CUDA_RETURN_IF_ERROR(d, MemAlloc, (&flush, flush_bytes_));
+  CUDA_RETURN_IF_ERROR(d, MemAlloc, (&flush, 2 * flush_bytes_));
   flush_ = flush;
   return absl::OkStatus();
 }
@@ -206,9 +206,11 @@ absl::Status Gpu::FlushL2() { return Fill(flush_, 0, flush_bytes_); }
 
 absl::Status Gpu::CleanL2() {
   if (flush_bytes_ == 0) return absl::OkStatus();
-  // Twice: which lines a cache gives up is its own choice.
-  RETURN_IF_ERROR(StreamRead(flush_, flush_bytes_, flush_));
-  return StreamRead(flush_, flush_bytes_, flush_);
+  // Bytes that FlushL2 does not write. Twice: which lines a cache gives up is
+  // its own choice.
+  const uint64_t clean = flush_ + flush_bytes_;
+  RETURN_IF_ERROR(StreamRead(clean, flush_bytes_, clean));
+  return StreamRead(clean, flush_bytes_, clean);
 }
 
 absl::Status Gpu::Delay() {

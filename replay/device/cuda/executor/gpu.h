@@ -61,8 +61,7 @@ class Gpu {
 
   // Fills the L2 cache with other bytes.
   absl::Status FlushL2();
-  // The same by reading, so that nothing has to go back to memory. Not after a
-  // FlushL2 in this process, which leaves the same bytes to be written.
+  // The same by reading, so that nothing has to go back to memory.
   absl::Status CleanL2();
   // Keeps the device busy while the host submits what comes next, so that
   // nothing waits for the host between them.

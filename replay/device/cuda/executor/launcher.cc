@@ -122,7 +122,11 @@ absl::StatusOr<LaunchResult> RunLaunch(Gpu& gpu, CUfunction kernel,
   std::chrono::steady_clock::time_point start;
   CUresult code = AllowWhatIsAsked(d, kernel, launch);
   if (code == CUDA_SUCCESS) {
-    if (flush_l2) RETURN_IF_ERROR(gpu.FlushL2());
+    if (flush_l2) {
+      // Not with bytes that the kernel would have to write back.
+      RETURN_IF_ERROR(gpu.FlushL2());
+      RETURN_IF_ERROR(gpu.CleanL2());
+    }
     RETURN_IF_ERROR(gpu.Delay());
     start = std::chrono::steady_clock::now();
     RETURN_IF_ERROR(gpu.RecordStart());
