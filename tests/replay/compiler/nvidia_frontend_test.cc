@@ -127,8 +127,7 @@ TEST_F(NvidiaFrontendTest, TakesManagedVariablesThatClangRefuses) {
 }
 
 TEST_F(NvidiaFrontendTest, KeepsManagedVariablesThatTheKernelDoesNotName) {
-  v1::CompileInput input =
-      App("managed_global", "_Z11RaiseKernelP4NodeiPKi");
+  v1::CompileInput input = App("managed_global", "_Z11RaiseKernelP4NodeiPKi");
   input.set_keep_variables(true);
   const v1::CompileReply reply = Compile(input, Nvrtc());
   ASSERT_EQ(Describe(reply), "OK");
