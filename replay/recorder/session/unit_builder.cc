@@ -15,7 +15,6 @@ absl::StatusOr<v1::Unit> UnitBuilder::Build(const LaunchFacts& facts) {
   *unit.mutable_launch() = facts.launch;
   unit.set_arguments(facts.arguments);
   RETURN_IF_ERROR(AddMemory(facts, &unit));
-  ApplyDeclaredTypes(*facts.kernel, facts.arguments, &unit);
   ApplyTolerances(*facts.kernel, facts.arguments, &unit);
   unit.set_architecture(facts.architecture);
   if (facts.program != nullptr) RETURN_IF_ERROR(AddSources(facts, &unit));

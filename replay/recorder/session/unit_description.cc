@@ -42,60 +42,6 @@ v1::ElementType TypeAt(const std::vector<ImageRange>& image, uint64_t address) {
   return v1::ELEMENT_TYPE_UNTYPED;
 }
 
-std::vector<uint64_t> PointerArguments(const v1::CompiledKernelInfo& info,
-                                       const std::string& arguments) {
-  std::vector<uint64_t> pointers;
-  for (int i = 0; i < info.parameter_offsets_size(); ++i)
-    pointers.push_back(PointerArgument(info, i, arguments));
-  return pointers;
-}
-
-// The ranges of the memory that the argument points into, from there to where
-// the next argument's memory begins.
-std::vector<v1::MemoryRange*> RangesOf(const std::vector<uint64_t>& pointers,
-                                       int parameter, v1::Unit* unit) {
-  const uint64_t pointer = pointers[parameter];
-  if (pointer == 0) return {};
-  uint64_t end = UINT64_MAX;
-  for (const uint64_t other : pointers)
-    if (other > pointer) end = std::min(end, other);
-  std::vector<v1::MemoryRange*> ranges;
-  uint64_t reached = pointer;
-  for (v1::MemoryRange& range : *unit->mutable_memory()) {
-    const bool holds = pointer - range.address() < range.bytes();
-    const bool follows = range.address() == reached;
-    if (!holds && !follows) continue;
-    if (range.address() >= end) break;
-    reached = range.address() + range.bytes();
-    ranges.push_back(&range);
-  }
-  return ranges;
-}
-
-v1::ElementType DeclaredPointee(const v1::CompiledKernelInfo& info,
-                                int parameter) {
-  return parameter < info.parameter_pointees_size()
-             ? info.parameter_pointees(parameter)
-             : v1::ELEMENT_TYPE_UNTYPED;
-}
-
-bool IsShortFloat(v1::ElementType type) {
-  return type == v1::ELEMENT_TYPE_F16 || type == v1::ELEMENT_TYPE_BF16;
-}
-
-// Whether an argument of another type points into the range.
-bool IsDeclaredOtherwise(const v1::CompiledKernelInfo& info,
-                         const std::vector<uint64_t>& pointers,
-                         const v1::MemoryRange& range,
-                         v1::ElementType declared) {
-  for (size_t i = 0; i < pointers.size(); ++i) {
-    if (pointers[i] - range.address() < range.bytes() &&
-        DeclaredPointee(info, static_cast<int>(i)) != declared)
-      return true;
-  }
-  return false;
-}
-
 // "Model name (4 threads)" of the processor.
 std::string ProcessorName() {
   std::ifstream file("/proc/cpuinfo");
@@ -145,32 +91,33 @@ v1::Kernel DescribeKernel(const v1::CompiledKernelInfo& info,
   return kernel;
 }
 
-void ApplyDeclaredTypes(const v1::CompiledKernelInfo& info,
-                        const std::string& arguments, v1::Unit* unit) {
-  const std::vector<uint64_t> pointers = PointerArguments(info, arguments);
-  for (int i = 0; i < static_cast<int>(pointers.size()); ++i) {
-    const v1::ElementType declared = DeclaredPointee(info, i);
-    if (!IsShortFloat(declared)) continue;
-    for (v1::MemoryRange* range : RangesOf(pointers, i, unit)) {
-      if (!IsFloatingPoint(range->element_type()) &&
-          !IsDeclaredOtherwise(info, pointers, *range, declared))
-        range->set_element_type(declared);
-    }
-  }
-}
-
 void ApplyTolerances(const v1::CompiledKernelInfo& info,
                      const std::string& arguments, v1::Unit* unit) {
-  const std::vector<uint64_t> pointers = PointerArguments(info, arguments);
+  std::vector<uint64_t> pointers;
+  for (int i = 0; i < info.parameter_offsets_size(); ++i)
+    pointers.push_back(PointerArgument(info, i, arguments));
+
   const v1::Tolerance* whole_kernel = nullptr;
   for (const v1::ToleranceAnnotation& annotation : info.tolerances()) {
     const int parameter = annotation.parameter();
     if (parameter < 0) whole_kernel = &annotation.tolerance();
     if (parameter < 0 || parameter >= static_cast<int>(pointers.size()))
       continue;
-    for (v1::MemoryRange* range : RangesOf(pointers, parameter, unit)) {
-      if (IsFloatingPoint(range->element_type()))
-        *range->mutable_tolerance() = annotation.tolerance();
+    const uint64_t pointer = pointers[parameter];
+    if (pointer == 0) continue;
+    // Where the next argument's memory begins.
+    uint64_t end = UINT64_MAX;
+    for (const uint64_t other : pointers)
+      if (other > pointer) end = std::min(end, other);
+    uint64_t reached = pointer;
+    for (v1::MemoryRange& range : *unit->mutable_memory()) {
+      const bool holds = pointer - range.address() < range.bytes();
+      const bool follows = range.address() == reached;
+      if (!holds && !follows) continue;
+      if (range.address() >= end) break;
+      reached = range.address() + range.bytes();
+      if (IsFloatingPoint(range.element_type()))
+        *range.mutable_tolerance() = annotation.tolerance();
     }
   }
   if (whole_kernel == nullptr) return;

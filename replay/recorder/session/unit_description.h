@@ -19,12 +19,6 @@ v1::Kernel DescribeKernel(const v1::CompiledKernelInfo& info,
                           const std::string& arguments,
                           const std::vector<ImageRange>& image);
 
-// Halves and bfloats are moved as integers, so what a launch did shows integers
-// where they are. Such ranges get the type that the source declares for the
-// argument that points into them, unless another argument there has another.
-void ApplyDeclaredTypes(const v1::CompiledKernelInfo& info,
-                        const std::string& arguments, v1::Unit* unit);
-
 // Declared tolerances on the ranges they are about: a parameter's on those of
 // the memory that its argument points into, from there to the next parameter's;
 // a kernel's on all others that it writes. Only floating-point ranges.
