@@ -553,10 +553,10 @@ v1::Outcome LocalCampaign::MeasureFinally(const Candidate& winner,
 
 // In a program the cache holds some of the kernel's data: neither all of what
 // the kernel left there nor nothing of it.
-void LocalCampaign::MeasureOtherL2(const Candidate& winner,
+bool LocalCampaign::MeasureOtherL2(const Candidate& winner,
                                    v1::Result* result) {
   const v1::L2Policy usual = device_.facts().l2;
-  if (usual == v1::L2_POLICY_UNSPECIFIED) return;
+  if (usual == v1::L2_POLICY_UNSPECIFIED) return true;
   Report("final");
   FinalMeasurement measurement;
   measurement.l2 =
@@ -565,9 +565,15 @@ void LocalCampaign::MeasureOtherL2(const Candidate& winner,
   const v1::Outcome outcome =
       evaluator_->Remeasure(winner.variant, measurement);
   Keep("other L2", winner.description, outcome, result);
-  if (outcome.kind() != v1::OUTCOME_KIND_OK) return;
+  if (outcome.kind() == v1::OUTCOME_KIND_INFRASTRUCTURE) return true;
+  if (outcome.kind() != v1::OUTCOME_KIND_OK) {
+    LOG_WARNING("a winner was dropped: with the other L2 policy it is {}: {}",
+                OutcomeName(outcome.kind()), outcome.diagnostics());
+    return false;
+  }
   result->set_other_l2(*measurement.l2);
   *result->mutable_other_l2_speedup() = outcome.speedup();
+  return true;
 }
 
 absl::Status LocalCampaign::Confirm(v1::Result* result) {
@@ -592,7 +598,7 @@ absl::Status LocalCampaign::Confirm(v1::Result* result) {
       LOG_WARNING("a winner was dropped: {}", verdict.diagnostics);
       continue;
     }
-    MeasureOtherL2(candidate, result);
+    if (!MeasureOtherL2(candidate, result)) continue;
     return FillWinner(candidate, outcome, result);
   }
   return absl::OkStatus();

@@ -131,7 +131,8 @@ class LocalCampaign {
   std::vector<std::pair<v1::Outcome, Candidate>> ConfirmBest(
       const StoppingRule& rule, v1::Result* result);
   absl::Duration FinalTime() const;
-  void MeasureOtherL2(const Candidate& winner, v1::Result* result);
+  // False: the winner fails there, so it is none.
+  bool MeasureOtherL2(const Candidate& winner, v1::Result* result);
   v1::Outcome MeasureFinally(const Candidate& winner, v1::Result* result);
   void Simplify(const StoppingRule& rule, absl::Duration time_limit,
                 Candidate* winner, v1::Outcome* outcome, v1::Result* result);

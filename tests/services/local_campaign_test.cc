@@ -98,6 +98,16 @@ TEST_F(LocalCampaignTest, ManyEquivalentVariantsMakeNoWin) {
   EXPECT_GE(fooled, 4);
 }
 
+TEST_F(LocalCampaignTest, WhatFailsUnderTheOtherL2PolicyIsNoWinner) {
+  device_.mutable_facts().l2 = v1::L2_POLICY_COLD;
+  EXPECT_TRUE(Run({"time=50"}).better());
+  const v1::Result result = Run({"time=50 breaks warm"});
+  EXPECT_FALSE(result.better());
+  ASSERT_GT(result.remeasurements_size(), 0);
+  EXPECT_EQ(result.remeasurements().rbegin()->outcome().kind(),
+            v1::OUTCOME_KIND_TIMEOUT);
+}
+
 TEST_F(LocalCampaignTest, WinnerIsReportedByASampleThatTookPartInNoChoice) {
   std::vector<std::string> codes(40, "time=100");
   codes[17] = "time=95";

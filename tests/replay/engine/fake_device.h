@@ -75,6 +75,9 @@ class FakeResident : public ResidentUnit {
                   : absl::StrContains(code, "fault")
                       ? v1::OUTCOME_KIND_DEVICE_FAULT
                       : v1::OUTCOME_KIND_OK;
+    if (options.l2 == v1::L2_POLICY_WARM &&
+        absl::StrContains(code, "breaks warm"))
+      report.kind = v1::OUTCOME_KIND_TIMEOUT;
     ++launches_;
     const bool warm = options.l2 == v1::L2_POLICY_WARM;
     const int usual = NumberAfter("time=", code, 100);

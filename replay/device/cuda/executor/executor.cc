@@ -161,8 +161,10 @@ absl::StatusOr<UnitMemory*> Executor::BindForLaunch(
 absl::Status Executor::Launch(const v1::LaunchCudaRequest& request,
                               v1::CudaExecutorReply* reply) {
   Module* module = nullptr;
-  ASSIGN_OR_RETURN(UnitMemory * memory, BindForLaunch(request, &module));
+  UnitMemory* memory = nullptr;
   for (int runs = request.warm_up() ? 2 : 1; runs > 0; --runs) {
+    // Variables that only loading anew resets keep nothing from run to run.
+    ASSIGN_OR_RETURN(memory, BindForLaunch(request, &module));
     RETURN_IF_ERROR(memory->Prepare(request.prepare()));
     RETURN_IF_ERROR(memory->PrepareVariables(request.prepare()));
     RETURN_IF_ERROR(RunKernel(request, *module, *memory, reply));
