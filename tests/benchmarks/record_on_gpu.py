@@ -13,18 +13,16 @@ Needs a CUDA toolkit and a GPU.
 
 import argparse
 import concurrent.futures
-import datetime
 import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
-import time
+
+import gpu_report
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 APPS = ROOT / "tests/apps"
-TIMEOUT_S = 120
 # Takes all of the device's memory, so that others beside it would fail.
 ALONE = ["exhausted"]
 
@@ -40,17 +38,6 @@ def read_apps(table):
             apps.append({"name": name, "small": small.split(), "kernels": kernels, "expected": expected,
                          "told": [] if told == "-" else told.split()})
     return apps
-
-
-def run(command, environment=None, timeout_s=TIMEOUT_S):
-    """Returns (exit code, standard output, standard error, seconds)."""
-    begin = time.monotonic()
-    try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout_s, env=environment,
-                              encoding="utf-8", errors="replace")
-        return done.returncode, done.stdout, done.stderr, time.monotonic() - begin
-    except subprocess.TimeoutExpired:
-        return 124, "", f"stopped after {timeout_s} s", time.monotonic() - begin
 
 
 def without_what_varies(text):
@@ -77,21 +64,21 @@ class Recording:
         command = ["bash", str(APPS / "build.sh"), "--compiler", "nvcc", "--cudart", self.options.cudart, "--out",
                    str(self.programs), "--launcher", f"{self.options.reprise} cc", "--jobs", str(self.options.jobs),
                    "--table", str(self.options.table)]
-        code, out, err, seconds = run(command + names, self.environment, 1800)
+        code, out, err, seconds = gpu_report.run(command + names, self.environment, 1800)
         self.note(f"build (exit code {code}, {seconds:.0f} s)", out, err)
         print(f"built in {seconds:.0f} s, exit code {code}", flush=True)
 
     def record(self, app):
         program = [str(self.programs / app["name"])] + app["small"]
-        native = run(program)
+        native = gpu_report.run(program)
         # With a problem, record fails where the application did not.
         fails = 1 if app["expected"].startswith("refuse") else 0
         store = self.work / "units" / app["name"]
-        recorded = run([self.options.reprise, "record", "--device", "cuda:0", "--store", str(store), "--kernel",
-                        app["kernels"], "--count", "2"] + app["told"] + ["--"] + program, self.environment)
+        recorded = gpu_report.run([self.options.reprise, "record", "--device", "cuda:0", "--store", str(store), "--kernel",
+                                   app["kernels"], "--count", "2"] + app["told"] + ["--"] + program, self.environment)
         self.note(f"record {app['name']} (exit code {recorded[0]}, native {native[0]})", recorded[1], recorded[2])
         same = recorded[0] in (native[0], native[0] or fails) and without_what_varies(native[1]) == without_what_varies(recorded[1])
-        code, out, _, _ = run([self.options.reprise, "units", "--store", str(store), "--json"], self.environment)
+        code, out, _, _ = gpu_report.run([self.options.reprise, "units", "--store", str(store), "--json"], self.environment)
         try:
             units = [unit["id"] for unit in json.loads(out)["units"]]
         except (ValueError, KeyError):
@@ -110,9 +97,9 @@ class Recording:
 
     def replay(self, app, unit, rebuilt):
         second = self.options.frontend == "both" and app["expected"] != "source" and "nvrtc" in rebuilt
-        code, out, err, _ = run([self.options.reprise, "replay", unit, "--device", "cuda:0", "--store",
-                                 str(self.work / "units" / app["name"]), "--iterations", "4", "--json"] + rebuilt,
-                                self.environment)
+        code, out, err, _ = gpu_report.run([self.options.reprise, "replay", unit, "--device", "cuda:0", "--store",
+                                            str(self.work / "units" / app["name"]), "--iterations", "4", "--json"] + rebuilt,
+                                           self.environment)
         self.note(f"replay {app['name']} {unit} (exit code {code})", out, err)
         try:
             report = json.loads(out)
@@ -198,10 +185,6 @@ class Recording:
         return " ".join(words + ["--json docs/benchmarks/h200-record.json"])
 
     def write_json(self, results, recorded, replays, own, ir, second):
-        _, gpu, _, _ = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
-        shared = {"environment": f"{gpu.strip()} (GPU, driver); {self.compiler()}",
-                  "command": self.command(),
-                  "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat()}
         both = [replay for replay in replays if replay in own and replay in ir]
         measured = [
             {"metric": f"{self.options.metric}.apps_recorded_share", "value": round(len(recorded) / max(1, len(results)), 4), "unit": "share",
@@ -212,12 +195,8 @@ class Recording:
         if second:
             measured.append({"metric": f"{self.options.metric}.nvrtc_units_share", "unit": "share", "target": "",
                              "value": round(sum(replay["ir"] == "OK" for replay in second) / len(second), 4)})
-        path = pathlib.Path(self.options.json)
-        entries = {entry["metric"]: entry for entry in json.loads(path.read_text())} if path.exists() else {}
-        for entry in measured:
-            entries[entry["metric"]] = entry | shared
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps([entry for _, entry in sorted(entries.items())], indent=2) + "\n", encoding="utf-8")
+        gpu_report.update(self.options.json, measured, command=self.command(),
+                          environment=f"{gpu_report.gpu_and_driver()}; {self.compiler()}")
 
 
 def main():

@@ -11,7 +11,6 @@ copies into pinned memory. --json updates a file like docs/benchmarks/h200-recor
 
 import argparse
 import ctypes
-import datetime
 import json
 import os
 import pathlib
@@ -21,6 +20,8 @@ import statistics
 import subprocess
 import sys
 import time
+
+import gpu_report
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = "python3 tests/benchmarks/recorder_cost_on_gpu.py --reprise build/release/bin/reprise --apps build/record-gpu/apps"
@@ -132,16 +133,9 @@ class Cost:
         shutil.rmtree(store, ignore_errors=True)
 
     def write(self):
-        gpu = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
-                             stdout=subprocess.PIPE, encoding="utf-8").stdout.strip()
-        shared = {"command": COMMAND, "environment": f"{gpu} (GPU, driver); {os.cpu_count()} CPUs; "
-                  f"{self.options.pairs} pairs, medians (of slowdowns: of the pairs' ratios)",
-                  "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat()}
-        path = pathlib.Path(self.options.json)
-        known = {entry["metric"]: entry for entry in json.loads(path.read_text())} if path.exists() else {}
-        known.update({entry["metric"]: entry | shared for entry in self.entries})
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps([entry for _, entry in sorted(known.items())], indent=2) + "\n", encoding="utf-8")
+        gpu_report.update(self.options.json, self.entries, command=COMMAND,
+                          environment=f"{gpu_report.gpu_and_driver()}; {os.cpu_count()} CPUs; {self.options.pairs} pairs, "
+                          f"medians (of slowdowns: of the pairs' ratios)")
 
 
 def pinned_bandwidth():

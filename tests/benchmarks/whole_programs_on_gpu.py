@@ -16,14 +16,14 @@ Stages:
 
 import argparse
 import concurrent.futures
-import datetime
 import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import time
+
+import gpu_report
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 APPS = ROOT / "tests/apps"
@@ -37,17 +37,6 @@ KERNEL_MS_IN_PROGRAM = 400
 TIMEOUT_S = 240
 
 
-def run(command, environment):
-    """Returns (exit code, standard output, standard error, seconds)."""
-    begin = time.monotonic()
-    try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIMEOUT_S, env=environment,
-                              encoding="utf-8", errors="replace")
-        return done.returncode, done.stdout, done.stderr, time.monotonic() - begin
-    except subprocess.TimeoutExpired:
-        return 124, "", f"stopped after {TIMEOUT_S} s", time.monotonic() - begin
-
-
 class WholePrograms:
     def __init__(self, options, apps):
         self.options = options
@@ -59,7 +48,7 @@ class WholePrograms:
         self.entries = []
 
     def call(self, command):
-        result = run(command, self.environment)
+        result = gpu_report.run(command, self.environment, TIMEOUT_S)
         if self.log:
             self.log.write(f"=== {' '.join(command)} (exit code {result[0]}, {result[3]:.1f} s)\n{result[1]}{result[2]}\n")
             self.log.flush()
@@ -180,15 +169,8 @@ class WholePrograms:
         return [entry]
 
     def write(self):
-        gpu = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
-                             stdout=subprocess.PIPE, encoding="utf-8").stdout.strip()
-        shared = {"command": COMMAND, "environment": f"{gpu} (GPU, driver); {os.cpu_count()} CPUs; nvcc -O3",
-                  "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat()}
-        path = pathlib.Path(self.options.json)
-        known = {entry["metric"]: entry for entry in json.loads(path.read_text())} if path.exists() else {}
-        known.update({entry["metric"]: entry | shared for entry in self.entries})
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps([entry for _, entry in sorted(known.items())], indent=2) + "\n", encoding="utf-8")
+        gpu_report.update(self.options.json, self.entries, command=COMMAND,
+                          environment=f"{gpu_report.gpu_and_driver()}; {os.cpu_count()} CPUs; nvcc -O3")
 
 
 def read_apps():
