@@ -29,6 +29,7 @@
 #include "replay/unit/unit_store.h"
 #include "services/coordinator/local_campaign.h"
 #include "tests/benchmarks/benchmark_report.h"
+#include "tests/benchmarks/equivalent_source.h"
 
 namespace reprise {
 namespace {
@@ -65,9 +66,7 @@ class EquivalentSources : public evolution::Emitter {
     for (; n > 0 && next_ < count_; --n, ++next_) {
       evolution::Proposal& proposal = proposals.emplace_back();
       proposal.description = absl::StrCat("unused function ", next_);
-      proposal.files[path_] =
-          absl::StrCat(text_, "\n__device__ int reprise_unused_", next_,
-                       "(int x) { return x + ", next_, "; }\n");
+      proposal.files[path_] = WithUnusedFunction(text_, next_);
     }
     return proposals;
   }

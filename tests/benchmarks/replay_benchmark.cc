@@ -27,6 +27,7 @@
 #include "replay/engine/evaluator.h"
 #include "replay/unit/unit_store.h"
 #include "tests/benchmarks/benchmark_report.h"
+#include "tests/benchmarks/equivalent_source.h"
 #include "tests/benchmarks/random_pipeline.h"
 
 namespace reprise {
@@ -127,9 +128,7 @@ class Bench {
     v1::Variant variant;
     v1::SourceOverlay* overlay = variant.add_sources();
     overlay->set_path(unit.manifest().translation_units(0).main_file());
-    overlay->set_content(absl::StrCat(text, "\n__device__ int reprise_unused_",
-                                      number, "(int x) { return x + ", number,
-                                      "; }\n"));
+    overlay->set_content(WithUnusedFunction(text, number));
     return variant;
   }
   v1::Variant PipelineVariant() {

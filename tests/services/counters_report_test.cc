@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "services/coordinator/result_files.h"
+#include "tests/replay/engine/ceilings.h"
 
 namespace reprise {
 namespace {
@@ -35,17 +36,6 @@ v1::Counters None() {
   v1::Counters counters;
   counters.set_absent("no libcupti");
   return counters;
-}
-
-v1::DeviceCeilings Ceilings() {
-  v1::DeviceCeilings ceilings;
-  ceilings.set_dram_read_gb_s(1000);
-  ceilings.set_dram_write_gb_s(800);
-  ceilings.set_l2_write_gb_s(4000);
-  ceilings.set_l2_bytes(1000000);
-  ceilings.set_f32_gflops(10000);
-  ceilings.set_f64_gflops(5000);
-  return ceilings;
 }
 
 LaunchWork Work() {

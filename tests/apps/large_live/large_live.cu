@@ -10,12 +10,16 @@ constexpr int kSource = 7;
 constexpr int kTarget = 41;
 constexpr size_t kPeriod = 1 << 20;  // values after which they repeat
 
+__host__ __device__ unsigned int HashOf(size_t i) {
+  return static_cast<unsigned int>(i % kPeriod) * 2654435761u;
+}
+
 __global__ void FillPieceKernel(unsigned int* values, size_t count,
                                 unsigned int seed) {
   const size_t step = static_cast<size_t>(gridDim.x) * blockDim.x;
   for (size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
        i < count; i += step) {
-    values[i] = static_cast<unsigned int>(i % kPeriod) * 2654435761u ^ seed;
+    values[i] = HashOf(i) ^ seed;
   }
 }
 
@@ -34,10 +38,6 @@ __global__ void SumPiecesKernel(const unsigned int* const* pieces,
     for (int piece = 0; piece < kPieces; ++piece) sum += pieces[piece][i];
     sums[i] = sum;
   }
-}
-
-unsigned int HashOf(size_t i) {
-  return static_cast<unsigned int>(i % kPeriod) * 2654435761u;
 }
 
 int main(int argc, char** argv) {

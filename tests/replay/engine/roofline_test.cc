@@ -9,23 +9,12 @@
 #include "replay/unit/blob.h"
 #include "replay/unit/interval_set.h"
 #include "replay/unit/unit_store.h"
+#include "tests/replay/engine/ceilings.h"
 
 namespace reprise {
 namespace {
 
 using testing::HasSubstr;
-
-// Memory at 1000 GB/s, an L2 cache of 1 MB at 4000 GB/s, 10 and 5 Tflop/s.
-v1::DeviceCeilings Ceilings() {
-  v1::DeviceCeilings ceilings;
-  ceilings.set_dram_read_gb_s(1000);
-  ceilings.set_dram_write_gb_s(800);
-  ceilings.set_l2_write_gb_s(4000);
-  ceilings.set_l2_bytes(1000000);
-  ceilings.set_f32_gflops(10000);
-  ceilings.set_f64_gflops(5000);
-  return ceilings;
-}
 
 LaunchWork Work(uint64_t read, uint64_t written, uint64_t flops) {
   LaunchWork work;
