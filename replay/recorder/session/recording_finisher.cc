@@ -93,13 +93,11 @@ absl::Status AddMemory(const CapturedMemory& memory, const ImageRange& image,
   };
   *range->mutable_epilogue() =
       chunks->BorrowChanged(range->prologue(), changed);
+  // Where nobody watched, what changed is not all that may be written.
+  if (image.reads.empty() && image.reads_before_write.empty())
+    return absl::OkStatus();
   ASSIGN_OR_RETURN(*range->mutable_write_set(),
                    chunks->Put(image.writes.Encode()));
-  if (image.reads.empty() && image.reads_before_write.empty()) {
-    // Nobody watched: what changed is not all that may be written.
-    range->clear_write_set();
-    return absl::OkStatus();
-  }
   ASSIGN_OR_RETURN(*range->mutable_read_before_write_set(),
                    chunks->Put(image.reads_before_write.Encode()));
   return absl::OkStatus();

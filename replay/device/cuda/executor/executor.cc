@@ -141,7 +141,8 @@ absl::Status Executor::Prepare(const v1::PrepareCudaRequest& request) {
   return gpu_->Synchronize();
 }
 
-absl::StatusOr<UnitMemory*> Executor::BindForLaunch(
+// Variables that only loading anew resets keep nothing from run to run.
+absl::StatusOr<UnitMemory*> Executor::MakeReady(
     const v1::LaunchCudaRequest& request, Module** module) {
   const auto found = modules_.find(request.module());
   if (found == modules_.end()) {
@@ -155,6 +156,8 @@ absl::StatusOr<UnitMemory*> Executor::BindForLaunch(
     RETURN_IF_ERROR((*module)->Reload());
   }
   RETURN_IF_ERROR(memory->Bind(*module));
+  RETURN_IF_ERROR(memory->Prepare(request.prepare()));
+  RETURN_IF_ERROR(memory->PrepareVariables(request.prepare()));
   return memory;
 }
 
@@ -163,10 +166,7 @@ absl::Status Executor::Launch(const v1::LaunchCudaRequest& request,
   Module* module = nullptr;
   UnitMemory* memory = nullptr;
   for (int runs = request.warm_up() ? 2 : 1; runs > 0; --runs) {
-    // Variables that only loading anew resets keep nothing from run to run.
-    ASSIGN_OR_RETURN(memory, BindForLaunch(request, &module));
-    RETURN_IF_ERROR(memory->Prepare(request.prepare()));
-    RETURN_IF_ERROR(memory->PrepareVariables(request.prepare()));
+    ASSIGN_OR_RETURN(memory, MakeReady(request, &module));
     RETURN_IF_ERROR(RunKernel(request, *module, *memory, reply));
     if (reply->launch().kind() != v1::OUTCOME_KIND_OK) break;
   }
@@ -243,14 +243,12 @@ absl::Status Executor::Measure(const v1::MeasureCudaRequest& request,
   return MeasureUnit(*gpu_, *memory, request, measurement);
 }
 
-// The L2 cache holds other bytes, as in a timed launch, but clean ones: what a
-// flush by writing leaves there would be counted as the kernel's writes.
+// The L2 cache holds other bytes and clean ones, as in a cold launch: what was
+// left there to be written back would be counted as the kernel's writes.
 absl::StatusOr<LaunchResult> Executor::RunPass(
     const v1::LaunchCudaRequest& request, LaunchCounter& counter, bool* done) {
   Module* module = nullptr;
-  ASSIGN_OR_RETURN(UnitMemory * memory, BindForLaunch(request, &module));
-  RETURN_IF_ERROR(memory->Prepare(request.prepare()));
-  RETURN_IF_ERROR(memory->PrepareVariables(request.prepare()));
+  ASSIGN_OR_RETURN(UnitMemory * memory, MakeReady(request, &module));
   RETURN_IF_ERROR(gpu_->Synchronize());
   RETURN_IF_ERROR(memory->Hide());
   RETURN_IF_ERROR(module->HideKept());

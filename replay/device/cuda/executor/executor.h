@@ -64,9 +64,10 @@ class Executor {
                                            v1::CudaExecutorReply* reply);
   absl::StatusOr<LaunchResult> RunPass(const v1::LaunchCudaRequest& request,
                                        LaunchCounter& counter, bool* done);
-  // Makes the module's unit the active one, bound to the module.
-  absl::StatusOr<UnitMemory*> BindForLaunch(
-      const v1::LaunchCudaRequest& request, Module** module);
+  // Makes the module's unit the active one, bound to the module, and prepares
+  // all of its memory.
+  absl::StatusOr<UnitMemory*> MakeReady(const v1::LaunchCudaRequest& request,
+                                        Module** module);
   // Makes the unit the active one.
   absl::StatusOr<UnitMemory*> Activate(uint64_t id);
   absl::Status DeactivateOthers(uint64_t id);
