@@ -116,12 +116,6 @@ bool RecordedOnOtherKindOfDevice(const v1::Unit& unit,
   return (unit.provenance().device() == "cpu") != (facts.kind == "cpu");
 }
 
-double MedianOf(const google::protobuf::RepeatedField<double>& samples) {
-  std::vector<double> sorted(samples.begin(), samples.end());
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[sorted.size() / 2];
-}
-
 void SetSpeedup(StopReason reason, v1::Outcome* outcome) {
   const std::vector<double> a(outcome->baseline_ns().begin(),
                               outcome->baseline_ns().end());
@@ -703,7 +697,8 @@ const std::optional<WriteFloor>& Evaluator::Floor() {
 void Evaluator::RejectImpossible(v1::Outcome* outcome) {
   if (outcome->kind() != v1::OUTCOME_KIND_OK || outcome->variant_ns().empty())
     return;
-  const double median = MedianOf(outcome->variant_ns());
+  const double median =
+      UpperMedian({outcome->variant_ns().begin(), outcome->variant_ns().end()});
   if (!Floor().has_value() || !IsFasterThanPossible(median, *Floor())) return;
   outcome->set_kind(v1::OUTCOME_KIND_REJECTED);
   outcome->set_diagnostics(DescribeTooFast(median, *Floor()));

@@ -27,6 +27,14 @@ std::vector<double> LogRatios(const std::vector<double>& a,
 
 }  // namespace
 
+double UpperMedian(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle =
+      values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 double NormalQuantile(double probability) {
   static constexpr double kA[] = {
       -3.969683028665376e+01, 2.209460984245205e+02,  -2.759285104469687e+02,

@@ -29,6 +29,9 @@ RatioEstimate EstimateRatio(const std::vector<double>& a,
                             const std::vector<double>& b,
                             double confidence = 0.95);
 
+// The middle value, of two the larger. 0 of nothing.
+double UpperMedian(std::vector<double> values);
+
 // Quantile of Student's t, by the Cornish-Fisher expansion; within 1 % for 4 or
 // more degrees of freedom.
 double StudentQuantile(double probability, double degrees_of_freedom);

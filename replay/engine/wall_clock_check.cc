@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "replay/engine/paired_statistics.h"
 
 namespace reprise {
 namespace {
@@ -16,17 +17,10 @@ constexpr double kAlwaysAllowedNs = 10e3;
 constexpr double kAllowedShare = 0.05;
 constexpr double kAllowedDeviations = 6;
 
-double Median(std::vector<double> values) {
-  const auto middle =
-      values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 double MedianDeviation(std::vector<double> values) {
-  const double median = Median(values);
+  const double median = UpperMedian(values);
   for (double& value : values) value = std::abs(value - median);
-  return Median(std::move(values));
+  return UpperMedian(std::move(values));
 }
 
 }  // namespace
@@ -44,11 +38,11 @@ WallClockCheck CheckWallClock(const v1::Outcome& outcome) {
     differences.push_back(timing.variant_wall_ns(i) - outcome.variant_ns(i) -
                           baseline.back());
   }
-  check.excess_ns = Median(differences);
+  check.excess_ns = UpperMedian(differences);
   check.allowed_ns =
       std::max({kAlwaysAllowedNs,
-                kAllowedShare * Median({outcome.baseline_ns().begin(),
-                                        outcome.baseline_ns().end()}),
+                kAllowedShare * UpperMedian({outcome.baseline_ns().begin(),
+                                             outcome.baseline_ns().end()}),
                 kAllowedDeviations * MedianDeviation(std::move(baseline))});
   const auto within =
       std::count_if(differences.begin(), differences.end(),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -104,11 +105,6 @@ double KernelMilliseconds(const RecordResult& result,
   return total;
 }
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
-}
-
 // Something measured without and with the tuned kernel, in turns.
 struct Comparison {
   std::vector<double> without, with;
@@ -141,50 +137,51 @@ struct ComparedRuns {
   bool same_exit = true;
 };
 
-// On a GPU launches are not timed while programs are; these pairs of runs time
-// the launches.
-absl::Status TimeKernels(const ApplyOptions& options, const v1::Result& result,
-                         RecordOptions session, ComparedRuns* compared) {
-  session.profile = true;
-  compared->kernel_ms = Comparison();
-  for (int pair = 0; pair < std::min(options.pairs, kKernelPairs); ++pair) {
+// Pairs of runs without (0) and with (1) the tuned kernel; which one goes first
+// changes from pair to pair.
+absl::Status RunPairs(const RecordOptions& session,
+                      const std::vector<std::string>& command, int pairs,
+                      const std::function<void(const TimedRun (&)[2])>& note) {
+  for (int pair = 0; pair < pairs; ++pair) {
+    TimedRun runs[2];
     for (int turn = 0; turn < 2; ++turn) {
-      const bool with = (turn + pair) % 2 == 1;
+      const int which = (turn + pair) % 2;
       RecordOptions run = session;
-      if (!with) run.substitutions.clear();
-      ASSIGN_OR_RETURN(const TimedRun timed, RunCaptured(run, options.command));
-      (with ? compared->kernel_ms.with : compared->kernel_ms.without)
-          .push_back(KernelMilliseconds(timed.result, result.kernel_symbol()));
+      if (which == 0) run.substitutions.clear();
+      ASSIGN_OR_RETURN(runs[which], RunCaptured(run, command));
     }
+    note(runs);
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<ComparedRuns> CompareRuns(const ApplyOptions& options,
                                          const v1::Result& result,
-                                         const RecordOptions& session) {
+                                         RecordOptions session) {
   ComparedRuns compared;
-  for (int pair = 0; pair < options.pairs; ++pair) {
-    TimedRun runs[2];
-    for (int turn = 0; turn < 2; ++turn) {
-      const int which = (turn + pair) % 2;  // 0: without, 1: with
-      RecordOptions run = session;
-      if (which == 0) run.substitutions.clear();
-      ASSIGN_OR_RETURN(runs[which], RunCaptured(run, options.command));
-    }
-    compared.seconds.without.push_back(runs[0].seconds);
-    compared.seconds.with.push_back(runs[1].seconds);
+  const auto note_kernel = [&](const TimedRun(&runs)[2]) {
     compared.kernel_ms.without.push_back(
         KernelMilliseconds(runs[0].result, result.kernel_symbol()));
     compared.kernel_ms.with.push_back(
         KernelMilliseconds(runs[1].result, result.kernel_symbol()));
-    compared.launches = Launches(runs[1].result);
-    compared.same_output &= runs[0].output == runs[1].output;
-    compared.same_exit &= runs[0].result.application_exit_code ==
-                          runs[1].result.application_exit_code;
+  };
+  RETURN_IF_ERROR(RunPairs(
+      session, options.command, options.pairs, [&](const TimedRun(&runs)[2]) {
+        compared.seconds.without.push_back(runs[0].seconds);
+        compared.seconds.with.push_back(runs[1].seconds);
+        compared.launches = Launches(runs[1].result);
+        compared.same_output &= runs[0].output == runs[1].output;
+        compared.same_exit &= runs[0].result.application_exit_code ==
+                              runs[1].result.application_exit_code;
+        if (!session.open_gpu) note_kernel(runs);
+      }));
+  // On a GPU launches are not timed while programs are.
+  if (session.open_gpu) {
+    session.profile = true;
+    RETURN_IF_ERROR(RunPairs(session, options.command,
+                             std::min(options.pairs, kKernelPairs),
+                             note_kernel));
   }
-  if (session.open_gpu)
-    RETURN_IF_ERROR(TimeKernels(options, result, session, &compared));
   return compared;
 }
 
@@ -208,7 +205,7 @@ nlohmann::ordered_json ComparisonJson(const v1::Result& result,
       {"same_output", compared.same_output},
       {"same_exit_code", compared.same_exit}};
   compared.seconds.AddTo("program", &json);
-  if (Median(compared.kernel_ms.with) > 0)
+  if (UpperMedian(compared.kernel_ms.with) > 0)
     compared.kernel_ms.AddTo("kernel", &json);
   return json;
 }
@@ -216,12 +213,13 @@ nlohmann::ordered_json ComparisonJson(const v1::Result& result,
 void PrintComparison(const v1::Result& result, const ComparedRuns& compared) {
   const v1::Speedup& replayed = result.outcome().speedup();
   std::printf("program    %.3f s without, %.3f s with the tuned kernel: %s\n",
-              Median(compared.seconds.without), Median(compared.seconds.with),
+              UpperMedian(compared.seconds.without),
+              UpperMedian(compared.seconds.with),
               compared.seconds.Text().c_str());
-  if (Median(compared.kernel_ms.with) > 0) {
+  if (UpperMedian(compared.kernel_ms.with) > 0) {
     std::printf("kernel     %.4g ms without, %.4g ms with, all launches: %s\n",
-                Median(compared.kernel_ms.without),
-                Median(compared.kernel_ms.with),
+                UpperMedian(compared.kernel_ms.without),
+                UpperMedian(compared.kernel_ms.with),
                 compared.kernel_ms.Text().c_str());
   }
   const RatioInterval expected = ExpectedInProgram(result);

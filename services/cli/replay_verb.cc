@@ -78,10 +78,7 @@ void AddOutcome(const v1::Outcome& outcome, nlohmann::ordered_json* json) {
   (*json)["compile_ms"] = outcome.stages().compile_ms();
   if (outcome.baseline_ns_size() > 0) (*json)["timing"] = TimingJson(outcome);
   if (outcome.kind() != v1::OUTCOME_KIND_OK) return;
-  (*json)["speedup"] = outcome.speedup().ratio();
-  (*json)["speedup_ci95"] = {outcome.speedup().ci95_low(),
-                             outcome.speedup().ci95_high()};
-  (*json)["pairs"] = outcome.speedup().pairs();
+  AddSpeedup(outcome.speedup(), json);
 }
 
 void PrintText(const UnitReader& unit, const BaselineReport& baseline,

@@ -46,14 +46,6 @@ std::vector<double> CostSamples(const v1::Outcome& outcome) {
   return samples;
 }
 
-double Median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::nth_element(values.begin(),
-                   values.begin() + static_cast<long>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
-}
-
 // "Unroll the loop at a.cu:3 by 4; pipeline=default<O2>"; what says nothing is
 // left out.
 std::string JoinDescriptions(std::string source, const std::string& build) {
@@ -535,19 +527,20 @@ LocalCampaign::ConfirmBest(const StoppingRule& rule, v1::Result* result) {
   return confirmed;
 }
 
-absl::Duration LocalCampaign::FinalTime() const {
-  return Stopped() ? kHurriedConfirmation
-                   : std::max(options_.budget / 10, absl::Seconds(2));
-}
-
 // All samples so far took part in choosing the winner, which flatters it.
-v1::Outcome LocalCampaign::MeasureFinally(const Candidate& winner,
+v1::Outcome LocalCampaign::MeasureFinally(const char* phase,
+                                          const Candidate& winner,
+                                          std::optional<v1::L2Policy> l2,
                                           v1::Result* result) {
   Report("final");
   FinalMeasurement measurement;
-  measurement.time_per_round = FinalTime() / measurement.rounds;
+  const absl::Duration limit =
+      Stopped() ? kHurriedConfirmation
+                : std::max(options_.budget / 10, absl::Seconds(2));
+  measurement.time_per_round = limit / measurement.rounds;
+  measurement.l2 = l2;
   v1::Outcome outcome = evaluator_->Remeasure(winner.variant, measurement);
-  Keep("final", winner.description, outcome, result);
+  Keep(phase, winner.description, outcome, result);
   return outcome;
 }
 
@@ -557,21 +550,16 @@ bool LocalCampaign::MeasureOtherL2(const Candidate& winner,
                                    v1::Result* result) {
   const v1::L2Policy usual = device_.facts().l2;
   if (usual == v1::L2_POLICY_UNSPECIFIED) return true;
-  Report("final");
-  FinalMeasurement measurement;
-  measurement.l2 =
+  const v1::L2Policy other =
       usual == v1::L2_POLICY_COLD ? v1::L2_POLICY_WARM : v1::L2_POLICY_COLD;
-  measurement.time_per_round = FinalTime() / measurement.rounds;
-  const v1::Outcome outcome =
-      evaluator_->Remeasure(winner.variant, measurement);
-  Keep("other L2", winner.description, outcome, result);
+  const v1::Outcome outcome = MeasureFinally("other L2", winner, other, result);
   if (outcome.kind() == v1::OUTCOME_KIND_INFRASTRUCTURE) return true;
   if (outcome.kind() != v1::OUTCOME_KIND_OK) {
     LOG_WARNING("a winner was dropped: with the other L2 policy it is {}: {}",
                 OutcomeName(outcome.kind()), outcome.diagnostics());
     return false;
   }
-  result->set_other_l2(*measurement.l2);
+  result->set_other_l2(other);
   *result->mutable_other_l2_speedup() = outcome.speedup();
   return true;
 }
@@ -583,7 +571,8 @@ absl::Status LocalCampaign::Confirm(v1::Result* result) {
   careful.relative_width = 0.01;
   for (auto& [confirmed, candidate] : ConfirmBest(careful, result)) {
     Simplify(careful, options_.budget / 8, &candidate, &confirmed, result);
-    const v1::Outcome outcome = MeasureFinally(candidate, result);
+    const v1::Outcome outcome =
+        MeasureFinally("final", candidate, std::nullopt, result);
     if (!SurelyFaster(outcome)) continue;
     PerturbOptions perturb;
     perturb.seed = options_.seed;
@@ -638,7 +627,7 @@ absl::StatusOr<v1::Result> LocalCampaign::Run() {
                                         result.outcome().baseline_ns().end());
   result.set_baseline_ms(baseline_ns.empty()
                              ? absl::ToDoubleMilliseconds(baseline.median_time)
-                             : Milliseconds(Median(baseline_ns)));
+                             : Milliseconds(UpperMedian(baseline_ns)));
   result.set_best_ms(result.better() ? result.baseline_ms() /
                                            result.outcome().speedup().ratio()
                                      : result.baseline_ms());

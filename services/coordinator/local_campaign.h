@@ -130,10 +130,12 @@ class LocalCampaign {
   absl::Status Confirm(v1::Result* result);
   std::vector<std::pair<v1::Outcome, Candidate>> ConfirmBest(
       const StoppingRule& rule, v1::Result* result);
-  absl::Duration FinalTime() const;
+  // `l2` unset: the device's policy.
+  v1::Outcome MeasureFinally(const char* phase, const Candidate& winner,
+                             std::optional<v1::L2Policy> l2,
+                             v1::Result* result);
   // False: the winner fails there, so it is none.
   bool MeasureOtherL2(const Candidate& winner, v1::Result* result);
-  v1::Outcome MeasureFinally(const Candidate& winner, v1::Result* result);
   void Simplify(const StoppingRule& rule, absl::Duration time_limit,
                 Candidate* winner, v1::Outcome* outcome, v1::Result* result);
   absl::Status FillWinner(const Candidate& winner, const v1::Outcome& outcome,

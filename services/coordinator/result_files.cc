@@ -41,11 +41,8 @@ ordered_json RemeasurementsJson(const v1::Result& result) {
     json.push_back(
         {{"phase", measured.phase()},
          {"description", measured.description()},
-         {"outcome", v1::OutcomeKind_Name(outcome.kind()).substr(13)},
-         {"speedup", outcome.speedup().ratio()},
-         {"speedup_ci95",
-          {outcome.speedup().ci95_low(), outcome.speedup().ci95_high()}},
-         {"pairs", outcome.speedup().pairs()}});
+         {"outcome", v1::OutcomeKind_Name(outcome.kind()).substr(13)}});
+    AddSpeedup(outcome.speedup(), &json.back());
   }
   return json;
 }
@@ -205,11 +202,8 @@ ordered_json ResultJson(const v1::Result& result) {
     json["expected_in_program"] = {expected.low, expected.high};
   }
   if (result.has_other_l2_speedup()) {
-    const v1::Speedup& other = result.other_l2_speedup();
-    json["other_l2"] = {{"l2", L2Text(result.other_l2())},
-                        {"speedup", other.ratio()},
-                        {"speedup_ci95", {other.ci95_low(), other.ci95_high()}},
-                        {"pairs", other.pairs()}};
+    json["other_l2"] = {{"l2", L2Text(result.other_l2())}};
+    AddSpeedup(result.other_l2_speedup(), &json["other_l2"]);
   }
   json["baseline_clocks"] = ClocksJson(result.baseline_clocks());
   if (result.better()) json["timing"] = TimingJson(result.outcome());
@@ -256,10 +250,7 @@ std::string TrialJson(const TrialRecord& trial) {
   json["outcome"] = v1::OutcomeKind_Name(trial.outcome.kind()).substr(13);
   json["description"] = trial.description;
   if (trial.outcome.kind() == v1::OUTCOME_KIND_OK) {
-    json["speedup"] = trial.outcome.speedup().ratio();
-    json["speedup_ci95"] = {trial.outcome.speedup().ci95_low(),
-                            trial.outcome.speedup().ci95_high()};
-    json["pairs"] = trial.outcome.speedup().pairs();
+    AddSpeedup(trial.outcome.speedup(), &json);
     json["stopped_by"] = trial.outcome.speedup().stopped_by();
   } else {
     json["diagnostics"] = trial.outcome.diagnostics();

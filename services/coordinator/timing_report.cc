@@ -95,6 +95,12 @@ ordered_json ClocksJson(const v1::ClockReport& clocks) {
           {"samples", clocks.samples()}};
 }
 
+void AddSpeedup(const v1::Speedup& speedup, ordered_json* json) {
+  (*json)["speedup"] = speedup.ratio();
+  (*json)["speedup_ci95"] = {speedup.ci95_low(), speedup.ci95_high()};
+  (*json)["pairs"] = speedup.pairs();
+}
+
 ordered_json TimingJson(const v1::Outcome& outcome) {
   const v1::Timing& timing = outcome.timing();
   ordered_json json;

@@ -21,6 +21,9 @@ std::string TimingText(const v1::Outcome& outcome);
 // "samples"}; docs/measuring.md names the fields.
 nlohmann::ordered_json TimingJson(const v1::Outcome& outcome);
 
+// Adds "speedup", "speedup_ci95" and "pairs".
+void AddSpeedup(const v1::Speedup& speedup, nlohmann::ordered_json* json);
+
 nlohmann::ordered_json ClocksJson(const v1::ClockReport& clocks);
 
 }  // namespace reprise
