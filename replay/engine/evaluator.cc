@@ -158,6 +158,8 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
 
 absl::Status Evaluator::Initialize() {
   baseline_.launch = unit_.manifest().launch();
+  // Now, while the unit does not take the memory that measuring them needs.
+  if (options_.remix) Ceilings();
   ASSIGN_OR_RETURN(resident_, device_.Load(unit_));
   RETURN_IF_ERROR(ChooseBaseline());
   RETURN_IF_ERROR(LearnBaseline());
@@ -563,16 +565,18 @@ void Evaluator::Sample(Built& built, const StoppingRule& stopping,
     const int pair = outcome->baseline_ns_size() - before;
     // ABBA: odd pairs run the variant first.
     if (!SamplePair(built, pair % 2 == 0, outcome)) return;
-    if (outcome->baseline_ns_size() - before == pair) continue;  // discarded
+    const bool late = absl::Now() - start > time_limit;
+    if (outcome->baseline_ns_size() - before == pair) {  // discarded
+      if (late && pair >= stopping.minimum_pairs) break;
+      continue;
+    }
     a.push_back(outcome->baseline_ns(before + pair));
     b.push_back(outcome->variant_ns(before + pair));
     wall = CheckWallClock(*outcome);
     if (wall.undecided) continue;
     reason = DecideStop(stopping, a, b);
     const bool measured_enough = pair + 1 >= stopping.minimum_pairs;
-    if (reason == StopReason::kContinue && measured_enough &&
-        absl::Now() - start > time_limit)
-      break;
+    if (reason == StopReason::kContinue && measured_enough && late) break;
     // Three pairs of less than half the speed need no statistics.
     if (pair == 2 && EstimateRatio(a, b).high < 0.5)
       reason = StopReason::kClearLoser;
@@ -677,9 +681,12 @@ const std::optional<WriteFloor>& Evaluator::Floor() {
   floor_sought_ = true;
   const absl::StatusOr<LaunchWork> work = WorkOf(unit_);
   if (!work.ok() || !Ceilings().ok()) {
-    LOG_DEBUG("no bound on what is believed: {}",
-              std::string(
-                  (work.ok() ? Ceilings().status() : work.status()).message()));
+    const absl::Status status = work.ok() ? Ceilings().status() : work.status();
+    if (!absl::IsUnimplemented(status)) {
+      LOG_WARNING(
+          "no variant is held against what the device can write at most: {}",
+          std::string(status.message()));
+    }
     return floor_;
   }
   floor_ = WriteFloorOf(*work, *Ceilings());

@@ -32,14 +32,17 @@ struct Counted {
 };
 
 absl::StatusOr<Counted> Count(Evaluator& evaluator,
-                              const std::optional<v1::Variant>& variant) {
+                              const std::optional<v1::Variant>& variant,
+                              v1::L2Policy l2) {
   Counted counted;
   ASSIGN_OR_RETURN(const LaunchWork work, WorkOf(evaluator.unit()));
   counted.baseline = evaluator.CountBaseline();
   if (variant.has_value()) counted.variant = evaluator.Count(*variant);
+  std::optional<double> cold_ns;
+  if (l2 != v1::L2_POLICY_WARM)
+    cold_ns = absl::ToDoubleNanoseconds(evaluator.baseline().median_time);
   counted.bounds =
-      BoundsOf(work, counted.baseline, evaluator.Ceilings(),
-               absl::ToDoubleNanoseconds(evaluator.baseline().median_time));
+      BoundsOf(work, counted.baseline, evaluator.Ceilings(), cold_ns);
   return counted;
 }
 
@@ -168,7 +171,8 @@ absl::Status RunReplay(const ReplayOptions& options, CliContext* context) {
     // A variant that does not run right has nothing worth counting.
     const bool good =
         outcome.has_value() && outcome->kind() == v1::OUTCOME_KIND_OK;
-    ASSIGN_OR_RETURN(counted, Count(*evaluator, good ? variant : std::nullopt));
+    ASSIGN_OR_RETURN(counted, Count(*evaluator, good ? variant : std::nullopt,
+                                    device->facts().l2));
   }
   if (context->json) {
     nlohmann::ordered_json json =

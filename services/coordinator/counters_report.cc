@@ -73,12 +73,13 @@ std::string ComputeText(const Roofline& roofline) {
                          roofline.flops_from, FlopRateText(roofline.gflops));
 }
 
-ordered_json RooflineJson(const Roofline& roofline, double baseline_ns) {
+ordered_json RooflineJson(const Roofline& roofline,
+                          std::optional<double> cold_ns) {
   ordered_json json;
   if (roofline.known()) {
     json["bound_by"] = roofline.by_memory() ? "memory" : "operations";
     json["bound_ms"] = roofline.ns() / 1e6;
-    json["baseline_share"] = baseline_ns > 0 ? roofline.ns() / baseline_ns : 0;
+    if (cold_ns.has_value()) json["baseline_share"] = roofline.ns() / *cold_ns;
   }
   json["memory"] = roofline.no_memory.empty()
                        ? ordered_json{{"ms", roofline.memory_ns / 1e6},
@@ -169,10 +170,10 @@ std::string CountersLine(const v1::Counters& counters) {
 
 BoundsReport BoundsOf(const LaunchWork& work, const v1::Counters& baseline,
                       const absl::StatusOr<v1::DeviceCeilings>& ceilings,
-                      double baseline_ns) {
+                      std::optional<double> cold_ns) {
   BoundsReport report;
   report.ceilings = ceilings;
-  report.baseline_ns = baseline_ns;
+  report.cold_ns = cold_ns;
   if (!ceilings.ok()) return report;
   report.roofline = RooflineOf(work, baseline, *ceilings);
   report.floor = WriteFloorOf(work, *ceilings);
@@ -186,7 +187,7 @@ ordered_json BoundsJson(const BoundsReport& bounds) {
     return {{"roofline", absent}, {"ceilings", absent}};
   }
   ordered_json json = {
-      {"roofline", RooflineJson(bounds.roofline, bounds.baseline_ns)},
+      {"roofline", RooflineJson(bounds.roofline, bounds.cold_ns)},
       {"ceilings", CeilingsJson(*bounds.ceilings)}};
   if (bounds.floor.has_value()) {
     json["write_floor"] = {
@@ -208,9 +209,12 @@ std::string BoundsText(const BoundsReport& bounds) {
   std::string text = "roofline   ";
   if (roofline.known()) {
     absl::StrAppendFormat(
-        &text, "%.4g ms, bound by %s; the baseline reaches %.0f %%\n",
-        roofline.ns() / 1e6, roofline.by_memory() ? "memory" : "operations",
-        bounds.baseline_ns > 0 ? 100 * roofline.ns() / bounds.baseline_ns : 0);
+        &text, "%.4g ms, bound by %s; %s\n", roofline.ns() / 1e6,
+        roofline.by_memory() ? "memory" : "operations",
+        bounds.cold_ns.has_value()
+            ? absl::StrFormat("the baseline reaches %.0f %%",
+                              100 * roofline.ns() / *bounds.cold_ns)
+            : "of a cold L2 cache, which these replays did not begin with");
   } else {
     absl::StrAppend(&text, "none\n");
   }

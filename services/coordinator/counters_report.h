@@ -30,11 +30,12 @@ struct BoundsReport {
   absl::StatusOr<v1::DeviceCeilings> ceilings;
   Roofline roofline;
   std::optional<WriteFloor> floor;
-  double baseline_ns = 0;
+  // Of the baseline from a cold L2 cache, which is what the roofline is for.
+  std::optional<double> cold_ns;
 };
 BoundsReport BoundsOf(const LaunchWork& work, const v1::Counters& baseline,
                       const absl::StatusOr<v1::DeviceCeilings>& ceilings,
-                      double baseline_ns);
+                      std::optional<double> cold_ns);
 
 // {"roofline": ..., "write_floor": ..., "ceilings": ...}.
 nlohmann::ordered_json BoundsJson(const BoundsReport& bounds);

@@ -92,6 +92,14 @@ TEST(BoundsTest, TextSaysWhatBoundsAndWhatWouldNotBeBelieved) {
   EXPECT_THAT(text, HasSubstr("10.0 Tflop/s of 32 bits, 5.0 Tflop/s of 64"));
 }
 
+TEST(BoundsTest, ColdRooflineIsNoShareOfWarmReplays) {
+  const BoundsReport bounds =
+      BoundsOf(Work(), v1::Counters(), Ceilings(), std::nullopt);
+  EXPECT_THAT(BoundsText(bounds), HasSubstr("bound by memory; of a cold L2"));
+  EXPECT_THAT(BoundsText(bounds), Not(HasSubstr("reaches")));
+  EXPECT_FALSE(BoundsJson(bounds)["roofline"].contains("baseline_share"));
+}
+
 TEST(BoundsTest, JsonHoldsTheSameFigures) {
   const auto json =
       BoundsJson(BoundsOf(Work(), v1::Counters(), Ceilings(), 6.4e3));

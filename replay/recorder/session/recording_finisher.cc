@@ -60,6 +60,19 @@ std::string BadEnd(const CapturedLaunch& captured, const LaunchReport& report) {
       report.diagnostics, captured.host_pointer);
 }
 
+// What `attempt` gives. A device may still be taking back the memory that the
+// application had: lack of it is waited out.
+template <typename Attempt>
+auto Patiently(absl::Duration patience, const Attempt& attempt) {
+  const absl::Time give_up = absl::Now() + patience;
+  for (;;) {
+    auto result = attempt();
+    if (!absl::IsResourceExhausted(result.status()) || absl::Now() > give_up)
+      return result;
+    absl::SleepFor(absl::Milliseconds(100));
+  }
+}
+
 // Everything live, as it is.
 std::vector<ImageRange> WholeImage(const CapturedMemory& memory) {
   std::vector<ImageRange> image;
@@ -200,20 +213,9 @@ absl::StatusOr<std::unique_ptr<ResidentUnit>> RecordingFinisher::Load(
     RETURN_IF_ERROR(AddMemory(*captured.memory, range, chunks.get(), &unit));
   NameAsInSource(captured, &unit);
   *unit.mutable_provenance() = Describe(captured);
-  return LoadPatiently(UnitReader("capture", std::move(unit), chunks), options);
-}
-
-// A device may still be taking back what the application had.
-absl::StatusOr<std::unique_ptr<ResidentUnit>> RecordingFinisher::LoadPatiently(
-    const UnitReader& unit, const LoadOptions& options) {
-  const absl::Time give_up = absl::Now() + options_.memory_patience;
-  for (;;) {
-    absl::StatusOr<std::unique_ptr<ResidentUnit>> resident =
-        device_->Load(unit, options);
-    if (!absl::IsResourceExhausted(resident.status()) || absl::Now() > give_up)
-      return resident;
-    absl::SleepFor(absl::Milliseconds(100));
-  }
+  const UnitReader reader("capture", std::move(unit), chunks);
+  return Patiently(options_.memory_patience,
+                   [&] { return device_->Load(reader, options); });
 }
 
 absl::StatusOr<RecordingFinisher::Observation> RecordingFinisher::Observe(
@@ -244,7 +246,11 @@ absl::StatusOr<RecordingFinisher::Observation> RecordingFinisher::Observe(
   launch.timeout = TimeoutOf(captured, options_.launch_timeout,
                              /*observed=*/true);
   launch.instrumented = true;
-  ASSIGN_OR_RETURN(LaunchReport report, resident->Launch(*loaded, launch));
+  // Notes of accesses take device memory too.
+  ASSIGN_OR_RETURN(LaunchReport report,
+                   Patiently(options_.memory_patience, [&] {
+                     return resident->Launch(*loaded, launch);
+                   }));
   // Memory that happens to be there in the other process too was not recorded.
   const bool strays = captured.host_pointer != 0 && !report.diagnostics.empty();
   if (report.kind != v1::OUTCOME_KIND_OK || strays) {

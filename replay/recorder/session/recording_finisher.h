@@ -53,8 +53,6 @@ class RecordingFinisher {
   absl::StatusOr<std::unique_ptr<ResidentUnit>> Load(
       const CapturedLaunch& captured, const v1::CompiledKernelInfo& kernel,
       const std::vector<ImageRange>& image, const LoadOptions& options);
-  absl::StatusOr<std::unique_ptr<ResidentUnit>> LoadPatiently(
-      const UnitReader& unit, const LoadOptions& options);
   absl::StatusOr<Observation> Observe(const CapturedLaunch& captured,
                                       const v1::CompiledKernelInfo& kernel);
   absl::StatusOr<bool> IsDeterministic(const CapturedLaunch& captured,

@@ -277,6 +277,25 @@ TEST_F(EvaluatorTest, DeviceThatStaysSlowedDownIsMeasuredAndItIsSaid) {
   EXPECT_EQ(outcome.timing().doubt(), "thermal slowdown");
 }
 
+TEST_F(EvaluatorTest, PairsAreNotMeasuredAgainWhenTheTimeIsOver) {
+  // From the pair behind the fewest on.
+  const int from = kLaunchesBefore + 1 + 2 * StoppingRule().minimum_pairs;
+  device_.behaviour.clocks = [from](int launch) {
+    return Clocks(1980, launch > from ? kThermalSlowdown : 0);
+  };
+  device_.behaviour.noise = [n = 0]() mutable { return ++n % 2 ? 1.5 : 1.0; };
+  options_.time_per_variant = absl::Milliseconds(200);
+  device_.behaviour.pause = [from](int launch) {
+    return absl::Milliseconds(launch > from ? 101 : 0);
+  };
+  auto evaluator = Create();
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  const v1::Outcome outcome = (*evaluator)->Evaluate(Code("time=70"));
+  EXPECT_EQ(outcome.kind(), v1::OUTCOME_KIND_OK) << outcome.diagnostics();
+  EXPECT_EQ(outcome.timing().discarded_pairs_size(), 1);
+  EXPECT_EQ(outcome.baseline_ns_size(), StoppingRule().minimum_pairs);
+}
+
 TEST_F(EvaluatorTest, TimeThatDeviceTimeLeavesOutIsNoSpeedup) {
   auto evaluator = Create();
   ASSERT_TRUE(evaluator.ok());

@@ -13,6 +13,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "replay/base/sha256.h"
 #include "replay/compiler/compile_pool.h"
 #include "replay/device/device.h"
@@ -30,6 +32,8 @@ struct FakeBehaviour {
   // Factor on the device time of each launch, e.g. noise.
   std::function<double()> noise;
   bool reads_wall_clock = true;
+  // What launch number n really takes beside; nothing where not set.
+  std::function<absl::Duration(int)> pause;
 };
 
 // Counts what the engine does and answers as the code says.
@@ -79,6 +83,7 @@ class FakeResident : public ResidentUnit {
         absl::StrContains(code, "breaks warm"))
       report.kind = v1::OUTCOME_KIND_TIMEOUT;
     ++launches_;
+    if (behaviour_.pause) absl::SleepFor(behaviour_.pause(launches_));
     const bool warm = options.l2 == v1::L2_POLICY_WARM;
     const int usual = NumberAfter("time=", code, 100);
     const int time = warm ? NumberAfter("warm=", code, usual) : usual;

@@ -185,6 +185,8 @@ absl::Status Executor::RunKernel(const v1::LaunchCudaRequest& request,
   if (request.instrumented()) {
     ASSIGN_OR_RETURN(recorder, AccessRecorder::Create(*gpu_, memory, module));
   }
+  // What is asked for it now is not refused because of the kernel.
+  if (request.sample_clocks()) RETURN_IF_ERROR(OpenClocks());
   RETURN_IF_ERROR(gpu_->Synchronize());
   if (!request.keep_mapped()) {
     RETURN_IF_ERROR(memory.Hide());
@@ -204,7 +206,7 @@ absl::Status Executor::RunKernel(const v1::LaunchCudaRequest& request,
   launch->set_diagnostics(result.diagnostics);
   launch->set_duration_ns(result.duration_ns);
   launch->set_wall_ns(result.wall_ns);
-  if (request.sample_clocks()) RETURN_IF_ERROR(SampleClocks(launch));
+  if (request.sample_clocks()) SampleClocks(launch);
   launch->set_printf_output(output_->Take());
   if (recorder == nullptr || result.kind != v1::OUTCOME_KIND_OK)
     return absl::OkStatus();
@@ -213,14 +215,16 @@ absl::Status Executor::RunKernel(const v1::LaunchCudaRequest& request,
   return absl::OkStatus();
 }
 
-absl::Status Executor::SampleClocks(v1::LaunchReply* launch) {
-  if (clocks_ == nullptr) {
-    ASSIGN_OR_RETURN(const std::string bus_id, gpu_->PciBusId());
-    clocks_ = ClockReader::Create(bus_id);
-  }
+absl::Status Executor::OpenClocks() {
+  if (clocks_ != nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string bus_id, gpu_->PciBusId());
+  clocks_ = ClockReader::Create(bus_id);
+  return absl::OkStatus();
+}
+
+void Executor::SampleClocks(v1::LaunchReply* launch) {
   std::optional<v1::ClockSample> sample = clocks_->SampleIfDue();
   if (sample.has_value()) *launch->mutable_clocks() = *std::move(sample);
-  return absl::OkStatus();
 }
 
 absl::Status Executor::Verify(const v1::VerifyCudaRequest& request,

@@ -71,7 +71,8 @@ class Executor {
   // Makes the unit the active one.
   absl::StatusOr<UnitMemory*> Activate(uint64_t id);
   absl::Status DeactivateOthers(uint64_t id);
-  absl::Status SampleClocks(v1::LaunchReply* launch);
+  absl::Status OpenClocks();
+  void SampleClocks(v1::LaunchReply* launch);  // of an open reader
 
   std::unique_ptr<Gpu> gpu_;
   std::unique_ptr<OutputCapture> output_;
