@@ -1,0 +1,249 @@
+// Runs optimizers over measured spaces and scores them.
+//
+//   tuner_sim --spaces DIR [--sampler default,random] [--seeds 25] [--batch 8]
+//             [--noise 3] [--synthetic] [--only SUBSTRING] [--jobs 2]
+//             [--json docs/benchmarks/bayesopt.json]
+//   tuner_sim --spaces DIR --traces FILE      searches of other programs
+//   tuner_sim --spaces DIR --proposal-time    ms per proposal, one at a time
+//
+// Per space: P (score.h) with its 95 % interval over seeds, the mean share of
+// the optimum after 50, 100 and 220 evaluations, the median number of
+// evaluations to 95 % of it, the share that failed, and ms per proposal. A
+// search that fails, hangs or repeats itself ends the program.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "replay/base/file_util.h"
+#include "replay/base/status_macros.h"
+#include "tests/benchmarks/benchmark_report.h"
+#include "tests/benchmarks/tuner_sim/cache_file.h"
+#include "tests/benchmarks/tuner_sim/campaign.h"
+#include "tests/benchmarks/tuner_sim/report.h"
+#include "tests/benchmarks/tuner_sim/samplers.h"
+#include "tests/benchmarks/tuner_sim/synthetic_spaces.h"
+#include "tests/benchmarks/tuner_sim/traces.h"
+
+namespace reprise::tuner_sim {
+namespace {
+
+struct Settings {
+  std::string spaces;
+  bool synthetic = false;
+  std::vector<std::string> only;
+  std::vector<std::string> held_out = {"convolution_milo/A6000",
+                                       "pnpoly/RTX_3090"};
+  std::vector<std::string> samplers = {"default"};
+  int seeds = 25;
+  uint64_t first_seed = 1;
+  int batch = 1;
+  int noise_samples = 0;
+  int jobs = 1;
+  bool proposal_time = false;
+  std::string traces;
+  std::string write_traces;
+  std::string json;
+  std::string command;
+};
+
+bool Wanted(const Settings& settings, const std::string& name) {
+  if (settings.only.empty()) return true;
+  return std::any_of(settings.only.begin(), settings.only.end(),
+                     [&](const std::string& part) {
+                       return name.find(part) != std::string::npos;
+                     });
+}
+
+Group GroupOf(const Settings& settings, const std::string& name) {
+  return std::find(settings.held_out.begin(), settings.held_out.end(), name) ==
+                 settings.held_out.end()
+             ? Group::kMeasured
+             : Group::kHeldOut;
+}
+
+absl::StatusOr<std::vector<TestSpace>> LoadSpaces(const Settings& settings) {
+  std::vector<TestSpace> spaces;
+  if (!settings.spaces.empty()) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                     ListCacheFiles(settings.spaces));
+    for (const std::string& file : files) {
+      if (!Wanted(settings, file)) continue;
+      ASSIGN_OR_RETURN(auto measured, ReadMeasuredSpace(file));
+      const Group group = GroupOf(settings, measured->name());
+      spaces.push_back({std::move(measured), group});
+    }
+  }
+  if (settings.synthetic) {
+    ASSIGN_OR_RETURN(const auto synthetic, SyntheticSpaces());
+    for (const auto& measured : synthetic) {
+      if (!Wanted(settings, measured->name())) continue;
+      spaces.push_back({measured, Group::kSynthetic});
+    }
+  }
+  if (spaces.empty()) {
+    return absl::InvalidArgumentError(
+        "got no space; name a directory of cache files with --spaces, or ask "
+        "for --synthetic");
+  }
+  return spaces;
+}
+
+std::string Variant(const Settings& settings) {
+  return absl::StrCat(
+      settings.batch == 1 ? "" : absl::StrCat("batch", settings.batch, "_"),
+      settings.noise_samples == 0 ? "" : "noisy_");
+}
+
+absl::Status RunSamplers(const Settings& settings,
+                         const std::vector<TestSpace>& spaces,
+                         std::vector<BenchmarkResult>* metrics) {
+  std::string traces;
+  for (const std::string& sampler : settings.samplers) {
+    SimulationOptions options;
+    options.sampler = sampler;
+    options.batch = settings.batch;
+    options.noise_samples = settings.noise_samples;
+    std::vector<std::vector<Simulation>> simulations;
+    ASSIGN_OR_RETURN(
+        const std::vector<SpaceResult> results,
+        RunCampaign(spaces, options, settings.seeds, settings.first_seed,
+                    settings.jobs, &simulations));
+    std::puts(FormatTable(sampler, results).c_str());
+    std::fflush(stdout);
+    for (BenchmarkResult& metric :
+         Metrics(sampler, Variant(settings), settings.command, results)) {
+      metrics->push_back(std::move(metric));
+    }
+    for (size_t i = 0; i < spaces.size(); ++i) {
+      absl::StrAppend(&traces,
+                      FormatTraces(sampler, spaces[i].measured->name(),
+                                   settings.first_seed, simulations[i]));
+    }
+  }
+  if (settings.write_traces.empty()) return absl::OkStatus();
+  return WriteFileAtomically(settings.write_traces, traces);
+}
+
+absl::Status ScoreTraces(const Settings& settings,
+                         const std::vector<TestSpace>& spaces,
+                         std::vector<BenchmarkResult>* metrics) {
+  ASSIGN_OR_RETURN(const Traces traces, ReadTraces(settings.traces));
+  for (const auto& [method, of_method] : traces) {
+    std::vector<SpaceResult> results;
+    for (const TestSpace& space : spaces) {
+      const auto found = of_method.find(space.measured->name());
+      if (found == of_method.end()) continue;
+      results.push_back(Summarize(space, found->second));
+    }
+    if (results.empty()) continue;
+    std::puts(FormatTable(method, results).c_str());
+    for (BenchmarkResult& metric :
+         Metrics(method, "", settings.command, results)) {
+      metrics->push_back(std::move(metric));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// On the largest space that was loaded.
+absl::Status TimeProposals(const Settings& settings,
+                           const std::vector<TestSpace>& spaces,
+                           std::vector<BenchmarkResult>* metrics) {
+  const TestSpace& largest = *std::max_element(
+      spaces.begin(), spaces.end(), [](const TestSpace& a, const TestSpace& b) {
+        return a.measured->size() < b.measured->size();
+      });
+  for (const std::string& sampler : settings.samplers) {
+    for (const int observations : {200, 2000}) {
+      ASSIGN_OR_RETURN(
+          const double ms,
+          ProposalMs(*largest.measured, sampler, observations));
+      metrics->push_back(ProposalMetric(sampler, observations, ms,
+                                        settings.command));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run(const Settings& settings) {
+  ASSIGN_OR_RETURN(const std::vector<TestSpace> spaces, LoadSpaces(settings));
+  std::vector<BenchmarkResult> metrics;
+  if (settings.proposal_time) {
+    RETURN_IF_ERROR(TimeProposals(settings, spaces, &metrics));
+    std::fputs(FormatBenchmarkResults(metrics).c_str(), stdout);
+  } else if (!settings.traces.empty()) {
+    RETURN_IF_ERROR(ScoreTraces(settings, spaces, &metrics));
+  } else {
+    RETURN_IF_ERROR(RunSamplers(settings, spaces, &metrics));
+  }
+  if (settings.json.empty()) return absl::OkStatus();
+  return UpdateBenchmarkReport(settings.json, metrics);
+}
+
+}  // namespace
+}  // namespace reprise::tuner_sim
+
+int main(int argc, char** argv) {
+  reprise::tuner_sim::Settings settings;
+  CLI::App app("Runs optimizers over measured spaces and scores them");
+  app.add_option("--spaces", settings.spaces,
+                 "directory of Kernel Tuner caches or T4 files");
+  app.add_flag("--synthetic", settings.synthetic, "made-up spaces too");
+  app.add_option("--only", settings.only, "spaces whose name holds any of these")
+      ->delimiter(',');
+  app.add_option("--held-out", settings.held_out,
+                 "spaces that are reported apart")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--sampler", settings.samplers,
+                 absl::StrCat("any of ",
+                              absl::StrJoin(
+                                  reprise::tuner_sim::SamplerNames(), ", ")))
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--seeds", settings.seeds, "searches per space")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--first-seed", settings.first_seed, "the others follow it")
+      ->capture_default_str();
+  app.add_option("--batch", settings.batch, "trials asked for together")
+      ->check(CLI::Range(1, 220))
+      ->capture_default_str();
+  app.add_option("--noise", settings.noise_samples,
+                 "recorded samples per trial instead of the recorded time, "
+                 "where they agree; 0: the time")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+  app.add_option("--jobs", settings.jobs, "threads")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app.add_flag("--proposal-time", settings.proposal_time,
+               "time proposals instead");
+  app.add_option("--traces", settings.traces,
+                 "score the searches of this file instead");
+  app.add_option("--write-traces", settings.write_traces,
+                 "keep the searches in this file");
+  app.add_option("--json", settings.json, "benchmark report to keep results in");
+  CLI11_PARSE(app, argc, argv);
+  settings.command = "tuner_sim";
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    // Where the spaces and the report lie is the reader's own affair.
+    if (i > 1 && std::string(argv[i - 1]) == "--spaces") {
+      absl::StrAppend(&settings.command, " DIR");
+    } else {
+      absl::StrAppend(&settings.command, " ", word);
+    }
+  }
+  const absl::Status status = reprise::tuner_sim::Run(settings);
+  if (status.ok()) return 0;
+  absl::FPrintF(stderr, "tuner_sim: %s\n", status.ToString());
+  return 1;
+}
