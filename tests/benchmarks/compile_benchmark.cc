@@ -120,18 +120,29 @@ absl::Status Benchmark::MeasureBackend() {
   compiler->Remember(*kernel_.input);
   for (const v1::CompileTarget target :
        {v1::COMPILE_TARGET_CUBIN, v1::COMPILE_TARGET_CPU}) {
-    std::vector<double> times;
+    std::vector<double> times, reads, pipelines, codegens, links;
     for (int run = -1; run < settings_.runs; ++run) {
       const absl::Time start = absl::Now();
       const v1::CompileReply reply =
           compiler->Compile(kernel_.input->key(), Tuned(run), target);
       RETURN_IF_ERROR(CheckBuilt(reply));
-      if (run >= 0) times.push_back(ElapsedMs(start));
+      if (run < 0) continue;
+      times.push_back(ElapsedMs(start));
+      reads.push_back(reply.frontend_ms());
+      pipelines.push_back(reply.pipeline_ms());
+      codegens.push_back(reply.codegen_ms());
+      links.push_back(reply.link_ms());
     }
     const bool cubin = target == v1::COMPILE_TARGET_CUBIN;
     Add(cubin ? "compile.pipeline_to_cubin_ms"
               : "compile.pipeline_to_object_ms",
         std::move(times), cubin ? "<= 40" : "");
+    const std::string stages =
+        cubin ? "compile.cubin_stage." : "compile.object_stage.";
+    Add(stages + "read_ir_ms", std::move(reads));
+    Add(stages + "pipeline_ms", std::move(pipelines));
+    Add(stages + "codegen_ms", std::move(codegens));
+    if (cubin) Add(stages + "nvjitlink_ms", std::move(links));
   }
   return absl::OkStatus();
 }
