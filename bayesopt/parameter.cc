@@ -14,6 +14,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "bayesopt/permutation.h"
 
 namespace reprise::bayesopt {
 namespace {
@@ -36,6 +39,27 @@ absl::Status CheckLevels(const Parameter& parameter) {
                        ": expected increasing positions, got ", level.position,
                        " after ", parameter.levels[i - 1].position));
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckItems(const Parameter& parameter) {
+  if (parameter.levels.size() < 2 ||
+      parameter.levels.size() > kMaximumPermutationItems) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "space: parameter ", parameter.name, ": got ", parameter.levels.size(),
+        " items, expected 2 to ", kMaximumPermutationItems));
+  }
+  std::set<std::string> texts;
+  for (const Level& item : parameter.levels) {
+    const std::string text = ValueToString(item.value);
+    if (!text.empty() && text.find(',') == std::string::npos &&
+        texts.insert(text).second) {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("space: parameter ", parameter.name, ": got the item \"",
+                     text, "\", expected distinct texts without a comma"));
   }
   return absl::OkStatus();
 }
@@ -120,6 +144,19 @@ Parameter Parameter::Pipeline(std::string name,
   return parameter;
 }
 
+Parameter Parameter::Permutation(std::string name, std::vector<Value> items) {
+  Parameter parameter;
+  parameter.name = std::move(name);
+  parameter.kind = ParameterKind::kPermutation;
+  std::vector<size_t> order;
+  for (Value& item : items) {
+    order.push_back(order.size());
+    parameter.levels.push_back({std::move(item), 0});
+  }
+  parameter.initial = parameter.InOrder(order);
+  return parameter;
+}
+
 Parameter Parameter::When(std::string parent, std::vector<Value> values) && {
   conditions.push_back({std::move(parent), std::move(values)});
   return std::move(*this);
@@ -127,6 +164,7 @@ Parameter Parameter::When(std::string parent, std::vector<Value> values) && {
 
 uint64_t Parameter::Cardinality() const {
   if (kind == ParameterKind::kPipeline) return UINT64_MAX;
+  if (kind == ParameterKind::kPermutation) return Factorial(levels.size());
   if (kind != ParameterKind::kInteger) return levels.size();
   return static_cast<uint64_t>(maximum - minimum) /
              static_cast<uint64_t>(step) +
@@ -137,11 +175,19 @@ Value Parameter::At(uint64_t index) const {
   if (kind == ParameterKind::kInteger) {
     return minimum + static_cast<int64_t>(index) * step;
   }
+  if (kind == ParameterKind::kPermutation) {
+    return InOrder(PermutationAt(levels.size(), index));
+  }
   return levels[index].value;
 }
 
 std::optional<uint64_t> Parameter::IndexOf(const Value& value) const {
   if (kind == ParameterKind::kPipeline) return std::nullopt;
+  if (kind == ParameterKind::kPermutation) {
+    const auto order = OrderOf(value);
+    if (!order) return std::nullopt;
+    return PermutationRank(*order);
+  }
   if (kind == ParameterKind::kInteger) {
     const auto* number = std::get_if<int64_t>(&value);
     if (number == nullptr || *number < minimum || *number > maximum ||
@@ -162,6 +208,35 @@ bool Parameter::Contains(const Value& value) const {
   return text != nullptr && pipelines->Contains(*text);
 }
 
+std::optional<std::vector<size_t>> Parameter::OrderOf(
+    const Value& value) const {
+  const auto* text = std::get_if<std::string>(&value);
+  if (kind != ParameterKind::kPermutation || text == nullptr) {
+    return std::nullopt;
+  }
+  std::vector<size_t> order;
+  std::vector<bool> placed(levels.size());
+  for (const absl::string_view piece : absl::StrSplit(*text, ',')) {
+    const auto item =
+        std::find_if(levels.begin(), levels.end(), [&](const Level& level) {
+          return ValueToString(level.value) == piece;
+        });
+    if (item == levels.end()) return std::nullopt;
+    const auto index = static_cast<size_t>(item - levels.begin());
+    if (placed[index]) return std::nullopt;
+    placed[index] = true;
+    order.push_back(index);
+  }
+  if (order.size() != levels.size()) return std::nullopt;
+  return order;
+}
+
+Value Parameter::InOrder(const std::vector<size_t>& order) const {
+  return absl::StrJoin(order, ",", [this](std::string* out, size_t item) {
+    absl::StrAppend(out, ValueToString(levels[item].value));
+  });
+}
+
 absl::Status Parameter::Check() const {
   if (name.empty()) {
     return absl::InvalidArgumentError("space: got a parameter without a name");
@@ -178,6 +253,9 @@ absl::Status Parameter::Check() const {
         absl::StrCat("space: parameter ", name, ": got no pipeline space"));
   }
   if (absl::Status status = CheckLevels(*this); !status.ok()) return status;
+  if (kind == ParameterKind::kPermutation) {
+    if (absl::Status status = CheckItems(*this); !status.ok()) return status;
+  }
   if (!Contains(initial)) {
     return absl::InvalidArgumentError(
         absl::StrCat("space: parameter ", name, ": got initial value \"",

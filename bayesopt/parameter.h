@@ -26,7 +26,8 @@ enum class ParameterKind {
   kOrdinal,      // levels in order; distances are those of Level::position
   kInteger,      // minimum, minimum + step, ..., maximum
   kBoolean,
-  kPipeline,  // text of an LLVM pipeline, from a PipelineSpace
+  kPipeline,     // text of an LLVM pipeline, from a PipelineSpace
+  kPermutation,  // an order of the levels: their texts, "b,a,c"
 };
 
 struct Level {
@@ -44,7 +45,7 @@ struct Condition {
 struct Parameter {
   std::string name;
   ParameterKind kind = ParameterKind::kCategorical;
-  std::vector<Level> levels;  // categorical, ordinal, boolean
+  std::vector<Level> levels;  // categorical, ordinal, boolean, permutation
   int64_t minimum = 0;        // integer
   int64_t maximum = 0;
   int64_t step = 1;
@@ -68,6 +69,9 @@ struct Parameter {
   static Parameter Pipeline(std::string name,
                             std::shared_ptr<const PipelineSpace> pipelines);
 
+  // The initial order is that of `items`.
+  static Parameter Permutation(std::string name, std::vector<Value> items);
+
   // This parameter, active only under `parent` = one of `values`.
   Parameter When(std::string parent, std::vector<Value> values) &&;
 
@@ -79,8 +83,14 @@ struct Parameter {
   std::optional<uint64_t> IndexOf(const Value& value) const;
   bool Contains(const Value& value) const;
 
+  // Of a permutation: the levels' indices in the order that a value says
+  // (nullopt: not a value of this parameter), and the value of an order.
+  std::optional<std::vector<size_t>> OrderOf(const Value& value) const;
+  Value InOrder(const std::vector<size_t>& order) const;
+
   // INVALID_ARGUMENT: no name, no or repeated values, an ordinal's positions
-  // out of order, an empty range, or an initial value that is none.
+  // out of order, an empty range, a permutation of fewer than 2 or more than 20
+  // items or of such as hold a comma, or an initial value that is none.
   absl::Status Check() const;
 };
 

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "bayesopt/permutation.h"
 
 namespace reprise::bayesopt {
 namespace {
@@ -272,6 +273,11 @@ bool Space::Step(Configuration& configuration, size_t index,
     value = parameter.pipelines->Neighbor(std::get<std::string>(value), random);
     return true;
   }
+  if (parameter.kind == ParameterKind::kPermutation) {
+    value = parameter.InOrder(
+        PermutationNeighbor(parameter.OrderOf(value).value(), random));
+    return true;
+  }
   const uint64_t count = parameter.Cardinality();
   if (count < 2) return false;
   const auto now = static_cast<int64_t>(parameter.IndexOf(value).value());
@@ -306,6 +312,15 @@ std::optional<Configuration> Space::Neighbor(const Configuration& from,
     if (AllConstraintsHold(neighbor)) return neighbor;
   }
   return std::nullopt;
+}
+
+std::optional<Configuration> Space::With(const Configuration& from,
+                                         size_t index, Value value) const {
+  Configuration changed = from;
+  changed.values[index] = std::move(value);
+  Settle(changed, index + 1);
+  if (!AllConstraintsHold(changed)) return std::nullopt;
+  return changed;
 }
 
 bool Space::EnumerateFrom(

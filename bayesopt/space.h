@@ -90,10 +90,17 @@ class Space {
 
   // A valid configuration that differs from `from` by one step: an ordinal or
   // integer moves by one or two places, a categorical to any other value, a
-  // pipeline by one edit; parameters that become active are at their initial
-  // value. nullopt: none was found in the bounded search.
+  // pipeline by one edit, of a permutation two items change places or one
+  // moves; parameters that become active are at their initial value. nullopt:
+  // none was found in the bounded search.
   std::optional<Configuration> Neighbor(const Configuration& from,
                                         Random& random) const;
+
+  // `from` with one parameter, active there, at another of its values, and
+  // those that this switches on at their initial values. nullopt: a constraint
+  // does not hold.
+  std::optional<Configuration> With(const Configuration& from, size_t index,
+                                    Value value) const;
 
   // Visits valid configurations, each once, in an order that `seed` permutes,
   // until `visit` returns false. Constraints prune as soon as their parameters

@@ -185,5 +185,16 @@ TEST(SpaceTest, AnUnsatisfiableSpaceIsFoundOut) {
   EXPECT_EQ(count, 1);
 }
 
+TEST(SpaceTest, WithSwitchesParametersOnAndOffAndAsksTheConstraints) {
+  const auto space = Small();
+  const Configuration from = space->Default();
+  const auto on = space->With(from, 2, "b"s);
+  ASSERT_TRUE(on.has_value());
+  EXPECT_TRUE(space->Check(*on).ok());
+  EXPECT_EQ(on->values[3], Value(int64_t{3}));
+  EXPECT_EQ(space->With(*on, 2, "a"s), from);
+  EXPECT_FALSE(space->With(from, 0, int64_t{32}).has_value());  // 32 * 4 > 64
+}
+
 }  // namespace
 }  // namespace reprise::bayesopt

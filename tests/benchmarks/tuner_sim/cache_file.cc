@@ -98,8 +98,7 @@ absl::StatusOr<Table::Row> CacheRow(const json& record,
     return row;
   }
   const auto samples = record.find("times");
-  RETURN_IF_ERROR(SetTime(*time,
-                          samples == record.end() ? nullptr : &*samples,
+  RETURN_IF_ERROR(SetTime(*time, samples == record.end() ? nullptr : &*samples,
                           &row.measurement));
   return row;
 }
@@ -181,8 +180,7 @@ absl::StatusOr<std::string> Gunzip(std::string_view bytes) {
     return absl::InternalError("zlib does not start");
   }
   absl::Cleanup end = [&stream] { inflateEnd(&stream); };
-  stream.next_in =
-      reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
   std::string text;
   std::string piece(1 << 20, '\0');
@@ -207,8 +205,9 @@ absl::StatusOr<Table> ParseCache(std::string_view text,
                      file.contains("tune_params_keys");
   if (!cache && !(file.is_object() && file.contains("results"))) {
     return absl::InvalidArgumentError(
-        absl::StrCat(name, ": expected JSON with \"cache\" and "
-                           "\"tune_params_keys\", or T4 with \"results\""));
+        absl::StrCat(name,
+                     ": expected JSON with \"cache\" and "
+                     "\"tune_params_keys\", or T4 with \"results\""));
   }
   absl::StatusOr<Table> table;
   try {

@@ -50,8 +50,8 @@ absl::StatusOr<std::vector<SpaceResult>> RunCampaign(
     const std::vector<TestSpace>& spaces, const SimulationOptions& options,
     int seeds, uint64_t first_seed, int jobs,
     std::vector<std::vector<Simulation>>* simulations) {
-  std::vector<std::vector<Simulation>> done(
-      spaces.size(), std::vector<Simulation>(seeds));
+  std::vector<std::vector<Simulation>> done(spaces.size(),
+                                            std::vector<Simulation>(seeds));
   std::vector<absl::Status> statuses(spaces.size() * seeds);
   std::atomic<size_t> next = 0;
   const auto work = [&] {

@@ -93,8 +93,7 @@ struct Column {
 
   uint64_t LevelOf(const Value& value) const {
     return static_cast<uint64_t>(
-        std::lower_bound(values.begin(), values.end(), value) -
-        values.begin());
+        std::lower_bound(values.begin(), values.end(), value) - values.begin());
   }
 };
 
@@ -181,8 +180,7 @@ absl::StatusOr<std::shared_ptr<const bayesopt::Space>> SpaceOf(
   for (Column& column : columns) {
     parameters.push_back(std::move(column.parameter));
   }
-  return bayesopt::Space::Create(std::move(parameters),
-                                 std::move(constraints));
+  return bayesopt::Space::Create(std::move(parameters), std::move(constraints));
 }
 
 bool SamplesAgree(const Measurement& measurement) {

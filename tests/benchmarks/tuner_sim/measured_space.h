@@ -22,8 +22,8 @@ namespace reprise::tuner_sim {
 
 struct Measurement {
   v1::OutcomeKind kind = v1::OUTCOME_KIND_OK;
-  double time_ms = 0;                // where kind is OK
-  std::vector<float> samples_ms;     // repeated timings; may be empty
+  double time_ms = 0;             // where kind is OK
+  std::vector<float> samples_ms;  // repeated timings; may be empty
 };
 
 struct Table {
@@ -52,9 +52,7 @@ class MeasuredSpace {
           measure);
 
   const std::string& name() const { return name_; }
-  const std::shared_ptr<const bayesopt::Space>& space() const {
-    return space_;
-  }
+  const std::shared_ptr<const bayesopt::Space>& space() const { return space_; }
   // `configuration` must be valid in space().
   const Measurement& At(const bayesopt::Configuration& configuration) const;
 

@@ -24,8 +24,7 @@ int Horizon(const std::vector<double>& times) {
   while (times[i] > cutoff) ++i;
   const double evaluations =
       std::ceil(static_cast<double>(i) / static_cast<double>(count + 1 - i));
-  return static_cast<int>(
-      std::clamp<double>(evaluations, 1, kMaximumHorizon));
+  return static_cast<int>(std::clamp<double>(evaluations, 1, kMaximumHorizon));
 }
 
 // Expected rank of the best of m configurations, drawn without repeats from
@@ -42,9 +41,8 @@ double ExpectedRank(size_t valid, size_t total, int m) {
   for (int k = 1; k <= m; ++k) {
     const double missed = m - k;
     if (k > n || missed > t - n) continue;
-    const double chance =
-        std::exp(log_choose(n, k) + log_choose(t - n, missed) -
-                 log_choose(t, m));
+    const double chance = std::exp(
+        log_choose(n, k) + log_choose(t - n, missed) - log_choose(t, m));
     expected += chance * (k * (n + 1) / (k + 1) - 1);
   }
   return expected;
@@ -150,10 +148,9 @@ double Scorer::EvaluationsTo(const std::vector<Trace>& traces,
                              double fraction) const {
   std::vector<double> evaluations;
   for (const Trace& trace : traces) {
-    const auto reached =
-        std::find_if(trace.begin(), trace.end(), [&](double best) {
-          return times_.back() / best >= fraction;
-        });
+    const auto reached = std::find_if(
+        trace.begin(), trace.end(),
+        [&](double best) { return times_.back() / best >= fraction; });
     evaluations.push_back(
         reached == trace.end()
             ? std::numeric_limits<double>::infinity()

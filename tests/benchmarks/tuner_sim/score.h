@@ -56,8 +56,8 @@ class Scorer {
   // empty.
   double Score(const std::vector<Trace>& traces) const;
   // P of `resamples` bootstrap samples of the traces.
-  std::vector<double> Bootstrap(const std::vector<Trace>& traces,
-                                int resamples, size_t seed) const;
+  std::vector<double> Bootstrap(const std::vector<Trace>& traces, int resamples,
+                                size_t seed) const;
 
   // Mean over traces of optimum over best after m evaluations (0 before any).
   double OptimumFraction(const std::vector<Trace>& traces, int m) const;

@@ -92,21 +92,20 @@ class Run {
   absl::Status Evaluate(const Trial& trial, Optimizer& optimizer) {
     RETURN_IF_ERROR(measured_.space()->Check(trial.configuration));
     if (!asked_.insert(measured_.space()->Hash(trial.configuration)).second) {
-      return absl::InternalError(
-          absl::StrCat(measured_.name(), ": trial ", trial.id,
-                       " repeats a configuration"));
+      return absl::InternalError(absl::StrCat(
+          measured_.name(), ": trial ", trial.id, " repeats a configuration"));
     }
     const Measurement& measurement = measured_.At(trial.configuration);
     const bool ok = measurement.kind == v1::OUTCOME_KIND_OK;
     if (!ok) ++done_.failures;
     if (!ok && Evaluations() >= 50) ++done_.late_failures;
     done_.evaluated_ms.push_back(ok ? measurement.time_ms : kNever);
-    RETURN_IF_ERROR(optimizer.Tell(
-        trial.id, measurement.kind,
-        Samples(measurement, noise_samples_, noise_)));
+    RETURN_IF_ERROR(
+        optimizer.Tell(trial.id, measurement.kind,
+                       Samples(measurement, noise_samples_, noise_)));
     const auto best = optimizer.Best();
-    done_.trace.push_back(
-        best ? measured_.At(best->trial.configuration).time_ms : kNever);
+    done_.trace.push_back(best ? measured_.At(best->trial.configuration).time_ms
+                               : kNever);
     return absl::OkStatus();
   }
 
@@ -150,9 +149,9 @@ absl::Status Observe(const MeasuredSpace& measured, int count,
 absl::StatusOr<Simulation> Simulate(const MeasuredSpace& measured,
                                     const SimulationOptions& options,
                                     uint64_t seed) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Optimizer> optimizer,
-                   NewOptimizer(measured, options.sampler, seed,
-                                options.seeds));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Optimizer> optimizer,
+      NewOptimizer(measured, options.sampler, seed, options.seeds));
   return Run(measured, options, seed).Finish(*optimizer);
 }
 

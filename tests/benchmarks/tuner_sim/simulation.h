@@ -44,8 +44,7 @@ absl::StatusOr<Simulation> Simulate(const MeasuredSpace& measured,
 // Mean wall-clock ms of proposing one trial when `observations` are known, all
 // but the last few of them random. RESOURCE_EXHAUSTED: the space is too small.
 absl::StatusOr<double> ProposalMs(const MeasuredSpace& measured,
-                                  const std::string& sampler,
-                                  int observations);
+                                  const std::string& sampler, int observations);
 
 }  // namespace reprise::tuner_sim
 

@@ -113,9 +113,9 @@ std::vector<Parameter> TiledParameters() {
       Parameter::Ordinal("unroll", {1, 2, 4, 8}, 1, true),
       Parameter::Integer("stages", 1, 4, 1),
       Parameter::Categorical(
-          "layout", {Value(std::string("row")), Value(std::string("column")),
-                     Value(std::string("blocked")),
-                     Value(std::string("swizzled"))},
+          "layout",
+          {Value(std::string("row")), Value(std::string("column")),
+           Value(std::string("blocked")), Value(std::string("swizzled"))},
           Value(std::string("row"))),
       Parameter::Boolean("prefetch", false),
   };
@@ -144,8 +144,8 @@ SyntheticSpaces() {
                    NewSpace("synthetic/tiled", TiledParameters(), false));
   std::vector<Parameter> conditional = TiledParameters();
   conditional.push_back(Parameter::Boolean("vectorize", false));
-  conditional.push_back(
-      Parameter::Ordinal("width", {2, 4, 8}, 2, true).When("vectorize", {true}));
+  conditional.push_back(Parameter::Ordinal("width", {2, 4, 8}, 2, true)
+                            .When("vectorize", {true}));
   ASSIGN_OR_RETURN(
       spaces.emplace_back(),
       NewSpace("synthetic/conditional", std::move(conditional), false));

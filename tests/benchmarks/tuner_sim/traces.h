@@ -18,8 +18,7 @@ namespace reprise::tuner_sim {
 
 // Traces by method and by space; each is kMaximumHorizon long, the last value
 // repeated where the search ended earlier.
-using Traces =
-    std::map<std::string, std::map<std::string, std::vector<Trace>>>;
+using Traces = std::map<std::string, std::map<std::string, std::vector<Trace>>>;
 
 // INVALID_ARGUMENT names the line.
 absl::StatusOr<Traces> ReadTraces(const std::string& path);

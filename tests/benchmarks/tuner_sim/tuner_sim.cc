@@ -162,11 +162,10 @@ absl::Status TimeProposals(const Settings& settings,
       });
   for (const std::string& sampler : settings.samplers) {
     for (const int observations : {200, 2000}) {
-      ASSIGN_OR_RETURN(
-          const double ms,
-          ProposalMs(*largest.measured, sampler, observations));
-      metrics->push_back(ProposalMetric(sampler, observations, ms,
-                                        settings.command));
+      ASSIGN_OR_RETURN(const double ms,
+                       ProposalMs(*largest.measured, sampler, observations));
+      metrics->push_back(
+          ProposalMetric(sampler, observations, ms, settings.command));
     }
   }
   return absl::OkStatus();
@@ -196,16 +195,17 @@ int main(int argc, char** argv) {
   app.add_option("--spaces", settings.spaces,
                  "directory of Kernel Tuner caches or T4 files");
   app.add_flag("--synthetic", settings.synthetic, "made-up spaces too");
-  app.add_option("--only", settings.only, "spaces whose name holds any of these")
+  app.add_option("--only", settings.only,
+                 "spaces whose name holds any of these")
       ->delimiter(',');
   app.add_option("--held-out", settings.held_out,
                  "spaces that are reported apart")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--sampler", settings.samplers,
-                 absl::StrCat("any of ",
-                              absl::StrJoin(
-                                  reprise::tuner_sim::SamplerNames(), ", ")))
+  app.add_option(
+         "--sampler", settings.samplers,
+         absl::StrCat("any of ",
+                      absl::StrJoin(reprise::tuner_sim::SamplerNames(), ", ")))
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--seeds", settings.seeds, "searches per space")
@@ -230,7 +230,8 @@ int main(int argc, char** argv) {
                  "score the searches of this file instead");
   app.add_option("--write-traces", settings.write_traces,
                  "keep the searches in this file");
-  app.add_option("--json", settings.json, "benchmark report to keep results in");
+  app.add_option("--json", settings.json,
+                 "benchmark report to keep results in");
   CLI11_PARSE(app, argc, argv);
   settings.command = "tuner_sim";
   for (int i = 1; i < argc; ++i) {
