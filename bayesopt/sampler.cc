@@ -5,27 +5,16 @@
 #include <optional>
 #include <utility>
 
+#include "bayesopt/unseen.h"
+
 namespace reprise::bayesopt {
 namespace {
-
-constexpr int kTries = 128;
-
-std::optional<Configuration> UnseenSample(const History& history,
-                                          Random& random) {
-  for (int i = 0; i < kTries; ++i) {
-    auto sample = history.space->Sample(random);
-    if (sample && !history.seen(*sample)) return sample;
-  }
-  return std::nullopt;
-}
 
 class RandomSampler : public Sampler {
  private:
   std::optional<Suggestion> DoSuggest(const History& history,
                                       Random& random) override {
-    auto sample = UnseenSample(history, random);
-    if (!sample) return std::nullopt;
-    return Suggestion{*std::move(sample), "random"};
+    return SuggestUnseenSample(history, random);
   }
 };
 
@@ -39,7 +28,7 @@ class LocalSearchSampler : public Sampler {
     Digest(history);
     if (consumed_ < static_cast<size_t>(options_.initial_random) || !best_ ||
         random.Chance(options_.random_share)) {
-      return Anywhere(history, random);
+      return SuggestUnseenSample(history, random);
     }
     if (!center_) {
       center_ = best_;
@@ -70,18 +59,12 @@ class LocalSearchSampler : public Sampler {
     }
   }
 
-  std::optional<Suggestion> Anywhere(const History& history, Random& random) {
-    auto sample = UnseenSample(history, random);
-    if (!sample) return std::nullopt;
-    return Suggestion{*std::move(sample), "random"};
-  }
-
   // Moves `steps` or more steps away; more the longer nothing new is found.
   static std::optional<Configuration> UnseenNeighbor(const Configuration& from,
                                                      int steps,
                                                      const History& history,
                                                      Random& random) {
-    for (int i = 0; i < kTries; ++i) {
+    for (int i = 0; i < kUnseenTries; ++i) {
       int walk = steps + (random.Chance(0.25) ? 1 : 0) + i / 32;
       std::optional<Configuration> at = from;
       for (; walk > 0 && at; --walk) at = history.space->Neighbor(*at, random);

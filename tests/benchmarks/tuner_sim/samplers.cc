@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "bayesopt/baselines.h"
 
 namespace reprise::tuner_sim {
 namespace {
@@ -18,7 +19,10 @@ using Factory = std::function<std::unique_ptr<bayesopt::Sampler>()>;
 // A new sampler is added here, and nowhere else.
 const std::map<std::string, Factory>& Factories() {
   static const auto* factories = new std::map<std::string, Factory>{
+      {"annealing", [] { return bayesopt::NewAnnealingSampler(); }},
       {"default", [] { return nullptr; }},
+      {"genetic", [] { return bayesopt::NewGeneticSampler(); }},
+      {"hill_climbing", [] { return bayesopt::NewHillClimbingSampler(); }},
       {"local_search", [] { return bayesopt::NewLocalSearchSampler(); }},
       {"random", [] { return bayesopt::NewRandomSampler(); }},
   };
