@@ -30,11 +30,6 @@ const std::map<std::string, std::string>& Targets() {
   return *targets;
 }
 
-std::string TargetOf(const std::string& metric) {
-  const auto target = Targets().find(metric);
-  return target == Targets().end() ? "" : target->second;
-}
-
 std::string Prefix(const std::string& method) {
   return method == "default" ? "bayesopt."
                              : absl::StrCat("bayesopt.", method, "_");
@@ -120,13 +115,11 @@ std::vector<BenchmarkResult> Metrics(const std::string& method,
                                      const std::string& variant,
                                      const std::string& command,
                                      const std::vector<SpaceResult>& results) {
-  const std::string prefix = absl::StrCat(Prefix(method), variant);
   const std::string mean_p = method == "default" ? "mean_p" : "p";
   std::vector<BenchmarkResult> metrics;
   const auto add = [&](const std::string& name, double value,
                        const std::string& unit) {
-    metrics.push_back(
-        {prefix + name, value, unit, TargetOf(prefix + name), command});
+    metrics.push_back(Metric(method, variant + name, value, unit, command));
   };
   const std::vector<SpaceResult> measured = Of(Group::kMeasured, results);
   if (!measured.empty()) {
@@ -156,11 +149,13 @@ std::vector<BenchmarkResult> Metrics(const std::string& method,
   return metrics;
 }
 
-BenchmarkResult ProposalMetric(const std::string& method, int observations,
-                               double ms, const std::string& command) {
-  const std::string metric =
-      absl::StrCat(Prefix(method), "proposal_ms_", observations);
-  return {metric, ms, "ms", TargetOf(metric), command};
+BenchmarkResult Metric(const std::string& method, const std::string& name,
+                       double value, const std::string& unit,
+                       const std::string& command) {
+  const std::string metric = Prefix(method) + name;
+  const auto target = Targets().find(metric);
+  return {metric, value, unit, target == Targets().end() ? "" : target->second,
+          command};
 }
 
 }  // namespace reprise::tuner_sim

@@ -25,9 +25,10 @@ std::vector<BenchmarkResult> Metrics(const std::string& method,
                                      const std::string& command,
                                      const std::vector<SpaceResult>& results);
 
-// bayesopt.[METHOD_]proposal_ms_N.
-BenchmarkResult ProposalMetric(const std::string& method, int observations,
-                               double ms, const std::string& command);
+// bayesopt.[METHOD_]NAME, with its target if it has one.
+BenchmarkResult Metric(const std::string& method, const std::string& name,
+                       double value, const std::string& unit,
+                       const std::string& command);
 
 }  // namespace reprise::tuner_sim
 

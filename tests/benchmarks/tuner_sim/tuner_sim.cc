@@ -5,6 +5,7 @@
 //             [--json docs/benchmarks/bayesopt.json]
 //   tuner_sim --spaces DIR --traces FILE      searches of other programs
 //   tuner_sim --spaces DIR --proposal-time    ms per proposal, one at a time
+//   tuner_sim --spaces DIR --warm-start       from another device's fastest
 //
 // Per space: P (score.h) with its 95 % interval over seeds, the mean share of
 // the optimum after 50, 100 and 220 evaluations, the median number of
@@ -30,6 +31,7 @@
 #include "tests/benchmarks/tuner_sim/samplers.h"
 #include "tests/benchmarks/tuner_sim/synthetic_spaces.h"
 #include "tests/benchmarks/tuner_sim/traces.h"
+#include "tests/benchmarks/tuner_sim/warm_start.h"
 
 namespace reprise::tuner_sim {
 namespace {
@@ -47,6 +49,7 @@ struct Settings {
   int noise_samples = 0;
   int jobs = 1;
   bool proposal_time = false;
+  bool warm_start = false;
   std::string traces;
   std::string write_traces;
   std::string json;
@@ -101,15 +104,21 @@ std::string Variant(const Settings& settings) {
       settings.noise_samples == 0 ? "" : "noisy_");
 }
 
+SimulationOptions OptionsOf(const Settings& settings,
+                            const std::string& sampler) {
+  SimulationOptions options;
+  options.sampler = sampler;
+  options.batch = settings.batch;
+  options.noise_samples = settings.noise_samples;
+  return options;
+}
+
 absl::Status RunSamplers(const Settings& settings,
                          const std::vector<TestSpace>& spaces,
                          std::vector<BenchmarkResult>* metrics) {
   std::string traces;
   for (const std::string& sampler : settings.samplers) {
-    SimulationOptions options;
-    options.sampler = sampler;
-    options.batch = settings.batch;
-    options.noise_samples = settings.noise_samples;
+    const SimulationOptions options = OptionsOf(settings, sampler);
     std::vector<std::vector<Simulation>> simulations;
     ASSIGN_OR_RETURN(
         const std::vector<SpaceResult> results,
@@ -164,8 +173,26 @@ absl::Status TimeProposals(const Settings& settings,
     for (const int observations : {200, 2000}) {
       ASSIGN_OR_RETURN(const double ms,
                        ProposalMs(*largest.measured, sampler, observations));
-      metrics->push_back(
-          ProposalMetric(sampler, observations, ms, settings.command));
+      metrics->push_back(Metric(sampler,
+                                absl::StrCat("proposal_ms_", observations), ms,
+                                "ms", settings.command));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunWarm(const Settings& settings,
+                     const std::vector<TestSpace>& spaces,
+                     std::vector<BenchmarkResult>* metrics) {
+  for (const std::string& sampler : settings.samplers) {
+    ASSIGN_OR_RETURN(
+        const std::vector<WarmStart> pairs,
+        RunWarmStarts(spaces, OptionsOf(settings, sampler), settings.seeds,
+                      settings.first_seed, settings.jobs));
+    std::puts(FormatWarmStarts(sampler, pairs).c_str());
+    for (BenchmarkResult& metric :
+         WarmStartMetrics(sampler, settings.command, pairs)) {
+      metrics->push_back(std::move(metric));
     }
   }
   return absl::OkStatus();
@@ -177,6 +204,8 @@ absl::Status Run(const Settings& settings) {
   if (settings.proposal_time) {
     RETURN_IF_ERROR(TimeProposals(settings, spaces, &metrics));
     std::fputs(FormatBenchmarkResults(metrics).c_str(), stdout);
+  } else if (settings.warm_start) {
+    RETURN_IF_ERROR(RunWarm(settings, spaces, &metrics));
   } else if (!settings.traces.empty()) {
     RETURN_IF_ERROR(ScoreTraces(settings, spaces, &metrics));
   } else {
@@ -226,6 +255,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--proposal-time", settings.proposal_time,
                "time proposals instead");
+  app.add_flag("--warm-start", settings.warm_start,
+               "what another device's five fastest as seeds gain instead");
   app.add_option("--traces", settings.traces,
                  "score the searches of this file instead");
   app.add_option("--write-traces", settings.write_traces,
