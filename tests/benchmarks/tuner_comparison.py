@@ -14,6 +14,9 @@ log time; what is not in the cache or fails is a violated constraint. Neither
 what is not in the cache nor a repetition counts as an evaluation, for anyone:
 that favours those who ask for it.
 
+Every search runs in a process of its own, forked after what is the same for all was read: Kernel Tuner's search space
+remembers which neighbours it gave out, and would tell one search of another.
+
 A search that --out already holds is not run again, so that a run goes on where
 it was interrupted.
 """
@@ -21,6 +24,7 @@ import argparse
 import gzip
 import json
 import math
+import multiprocessing
 import os
 import pathlib
 import random
@@ -53,8 +57,7 @@ class Cache:
 
 
 def prepare_kernel_tuner(cache):
-    """Arguments of tune_kernel. Reading the cache and building the search space, which take seconds and are the same
-    for every search, are done once."""
+    """Reads the cache and builds the search space once, for all searches."""
     from kernel_tuner import interface, util
     from kernel_tuner.searchspace import Searchspace
 
@@ -63,7 +66,7 @@ def prepare_kernel_tuner(cache):
     space = Searchspace(content["tune_params"], [known], 1_000_000_000)
     interface.util.process_cache = lambda *_: content["cache"]
     interface.Searchspace = lambda *_, **__: space
-    return util.infer_args_from_cache(content) | {"cache": str(cache.path), "restrictions": [known]}
+    cache.tune_arguments = util.infer_args_from_cache(content) | {"cache": str(cache.path), "restrictions": [known]}
 
 
 def run_kernel_tuner(cache, strategy, seed):
@@ -95,8 +98,6 @@ def run_kernel_tuner(cache, strategy, seed):
             runner.run = recording
             return interface.strategy_map[strategy].tune(searchspace, runner, options)
 
-    if cache.tune_arguments is None:
-        cache.tune_arguments = prepare_kernel_tuner(cache)
     interface.tune_kernel(
         **cache.tune_arguments, simulation_mode=True, strategy=Recorded,
         strategy_options={"max_fevals": EVALUATIONS}, quiet=True, verbose=False)
@@ -178,6 +179,18 @@ def run(method, cache, seed):
     return {"optuna_tpe": run_optuna_tpe, "optuna_gp": run_optuna_gp}[method](cache, seed)
 
 
+def isolated(search):
+    """What search() returns, in a child that leaves nothing behind here."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=lambda: sender.send(search()))
+    child.start()
+    sender.close()
+    result = receiver.recv()
+    child.join()
+    return result
+
+
 def already_there(path):
     done = set()
     if path.exists():
@@ -206,8 +219,10 @@ def main():
             for method in arguments.methods:
                 began = time.time()
                 wanted = [s for s in range(1, arguments.seeds + 1) if (method, cache.name, s) not in done]
+                if wanted and method.startswith("kt_") and cache.tune_arguments is None:
+                    prepare_kernel_tuner(cache)
                 for seed in wanted:
-                    evaluated = run(method, cache, seed)
+                    evaluated = isolated(lambda seed=seed: run(method, cache, seed))
                     out.write(json.dumps({"method": method, "space": cache.name, "seed": seed,
                                           "evaluated_ms": evaluated[:EVALUATIONS]}) + "\n")
                     out.flush()
