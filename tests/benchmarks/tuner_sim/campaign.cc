@@ -37,6 +37,7 @@ SpaceResult Summarize(const TestSpace& space,
   result.space = measured.name();
   result.group = space.group;
   result.horizon = scorer.horizon();
+  result.searches = static_cast<int>(traces.size());
   result.p_resamples = scorer.Bootstrap(traces, kResamples, 1);
   result.p = MeanInterval({scorer.Score(traces)}, {result.p_resamples});
   result.optimum_at_50 = scorer.OptimumFraction(traces, 50);

@@ -25,6 +25,7 @@ struct SpaceResult {
   std::string space;
   Group group = Group::kMeasured;
   int horizon = 0;
+  int searches = 0;
   Interval p;
   std::vector<double> p_resamples;
   double optimum_at_50 = 0;

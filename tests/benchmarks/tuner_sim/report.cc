@@ -35,15 +35,6 @@ std::string Prefix(const std::string& method) {
                              : absl::StrCat("bayesopt.", method, "_");
 }
 
-struct GroupMean {
-  Interval p;
-  double min_p = 0;
-  double optimum_at_50 = 0;
-  double optimum_at_100 = 0;
-  double optimum_at_220 = 0;
-  double ask_ms = 0;
-};
-
 std::vector<SpaceResult> Of(Group group,
                             const std::vector<SpaceResult>& results) {
   std::vector<SpaceResult> of;
@@ -53,7 +44,13 @@ std::vector<SpaceResult> Of(Group group,
   return of;
 }
 
-// `results` is not empty.
+std::string Evaluations(double median) {
+  return std::isinf(median) ? std::string(">220")
+                            : absl::StrFormat("%.0f", median);
+}
+
+}  // namespace
+
 GroupMean MeanOf(const std::vector<SpaceResult>& results) {
   GroupMean mean;
   std::vector<double> values;
@@ -72,27 +69,22 @@ GroupMean MeanOf(const std::vector<SpaceResult>& results) {
   return mean;
 }
 
-std::string Evaluations(double median) {
-  return std::isinf(median) ? std::string(">220")
-                            : absl::StrFormat("%.0f", median);
-}
-
-}  // namespace
-
 std::string FormatTable(const std::string& method,
                         const std::vector<SpaceResult>& results) {
-  std::string text = absl::StrFormat(
-      "%-26s %7s  %6s  %-15s %5s %5s %5s %6s %6s %7s\n", method, "horizon", "P",
-      "95 % interval", "@50", "@100", "@220", "to 95%", "failed", "ask ms");
+  std::string text =
+      absl::StrFormat("%-26s %7s  %6s  %-15s %5s %5s %5s %6s %6s %6s %7s\n",
+                      method, "horizon", "P", "95 % interval", "@50", "@100",
+                      "@220", "to 95%", "failed", "late", "ask ms");
   for (const SpaceResult& result : results) {
     absl::StrAppendFormat(
         &text,
         "%-26s %7d  %6.3f  %6.3f..%6.3f  %5.3f %5.3f %5.3f %6s %5.1f%% "
-        "%7.2f\n",
+        "%5.1f%% %7.2f\n",
         result.space, result.horizon, result.p.value, result.p.low,
         result.p.high, result.optimum_at_50, result.optimum_at_100,
         result.optimum_at_220, Evaluations(result.evaluations_to_95),
-        100 * result.failure_share, result.ask_ms);
+        100 * result.failure_share, 100 * result.late_failure_share,
+        result.ask_ms);
   }
   const std::vector<std::pair<Group, std::string>> groups = {
       {Group::kMeasured, "mean, measured"},
@@ -104,9 +96,10 @@ std::string FormatTable(const std::string& method,
     const GroupMean mean = MeanOf(of);
     absl::StrAppendFormat(
         &text,
-        "%-26s %7s  %6.3f  %6.3f..%6.3f  %5.3f %5.3f %5.3f %6s %6s %7.2f\n",
+        "%-26s %7s  %6.3f  %6.3f..%6.3f  %5.3f %5.3f %5.3f %6s %6s %6s "
+        "%7.2f\n",
         name, "", mean.p.value, mean.p.low, mean.p.high, mean.optimum_at_50,
-        mean.optimum_at_100, mean.optimum_at_220, "", "", mean.ask_ms);
+        mean.optimum_at_100, mean.optimum_at_220, "", "", "", mean.ask_ms);
   }
   return text;
 }
@@ -115,36 +108,38 @@ std::vector<BenchmarkResult> Metrics(const std::string& method,
                                      const std::string& variant,
                                      const std::string& command,
                                      const std::vector<SpaceResult>& results) {
-  const std::string mean_p = method == "default" ? "mean_p" : "p";
+  const bool own = method == "default";
+  const std::string mean_p = own ? "mean_p" : "p";
   std::vector<BenchmarkResult> metrics;
   const auto add = [&](const std::string& name, double value,
                        const std::string& unit) {
     metrics.push_back(Metric(method, variant + name, value, unit, command));
   };
-  const std::vector<SpaceResult> measured = Of(Group::kMeasured, results);
-  if (!measured.empty()) {
-    const GroupMean mean = MeanOf(measured);
-    add(mean_p, mean.p.value, "P");
-    add(mean_p + "_low", mean.p.low, "P");
-    add(mean_p + "_high", mean.p.high, "P");
+  const std::vector<std::pair<Group, std::string>> groups = {
+      {Group::kMeasured, ""},
+      {Group::kHeldOut, "held_out_"},
+      {Group::kSynthetic, "synthetic_"}};
+  for (const auto& [group, name] : groups) {
+    const std::vector<SpaceResult> of = Of(group, results);
+    if (of.empty()) continue;
+    const GroupMean mean = MeanOf(of);
+    add(name + mean_p, mean.p.value, "P");
+    add(name + mean_p + "_low", mean.p.low, "P");
+    add(name + mean_p + "_high", mean.p.high, "P");
+    if (group != Group::kMeasured) continue;
     add("min_p", mean.min_p, "P");
     add("optimum_at_50", mean.optimum_at_50, "share");
     add("optimum_at_100", mean.optimum_at_100, "share");
     add("optimum_at_220", mean.optimum_at_220, "share");
   }
-  const std::vector<SpaceResult> held_out = Of(Group::kHeldOut, results);
-  if (!held_out.empty()) {
-    const GroupMean mean = MeanOf(held_out);
-    add("held_out_" + mean_p, mean.p.value, "P");
-    add("held_out_" + mean_p + "_low", mean.p.low, "P");
-    add("held_out_" + mean_p + "_high", mean.p.high, "P");
-  }
-  const std::vector<SpaceResult> synthetic = Of(Group::kSynthetic, results);
-  if (!synthetic.empty()) {
-    add("synthetic_" + mean_p, MeanOf(synthetic).p.value, "P");
-  }
+  if (!own) return metrics;
   for (const SpaceResult& result : results) {
     add("p." + result.space, result.p.value, "P");
+    add("evaluations_to_95." + result.space,
+        std::min<double>(result.evaluations_to_95, kMaximumHorizon + 1),
+        "evaluations, 221: more than 220");
+    add("late_failures." + result.space, result.late_failure_share,
+        "share after evaluation 50");
   }
   return metrics;
 }

@@ -10,6 +10,19 @@
 
 namespace reprise::tuner_sim {
 
+// Over spaces, each weighted alike.
+struct GroupMean {
+  Interval p;
+  double min_p = 0;
+  double optimum_at_50 = 0;
+  double optimum_at_100 = 0;
+  double optimum_at_220 = 0;
+  double ask_ms = 0;
+};
+
+// `results` is not empty.
+GroupMean MeanOf(const std::vector<SpaceResult>& results);
+
 // A line per space, and the mean of each group.
 std::string FormatTable(const std::string& method,
                         const std::vector<SpaceResult>& results);
@@ -17,9 +30,11 @@ std::string FormatTable(const std::string& method,
 // Of the optimizer's own choice ("default"): bayesopt.mean_p and its
 // confidence interval bayesopt.mean_p_{low,high}, bayesopt.min_p,
 // bayesopt.optimum_at_{50,100,220} over the measured spaces,
-// bayesopt.{held_out,synthetic}_mean_p, and bayesopt.p.SPACE. Of any other
-// method: bayesopt.METHOD_p and so on. `variant` ("batch8_", "noisy_") stands
-// before the last part of each name. Targets stand beside what has one.
+// bayesopt.{held_out,synthetic}_mean_p, and
+// bayesopt.{p,evaluations_to_95,late_failures}.SPACE. Of any other method:
+// bayesopt.METHOD_p and so on, nothing per space. `variant` ("batch8_",
+// "noisy_") stands before the last part of each name. Targets stand beside what
+// has one.
 std::vector<BenchmarkResult> Metrics(const std::string& method,
                                      const std::string& variant,
                                      const std::string& command,

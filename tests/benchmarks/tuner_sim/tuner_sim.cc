@@ -3,14 +3,15 @@
 //   tuner_sim --spaces DIR [--sampler default,random] [--seeds 25] [--batch 8]
 //             [--noise 3] [--synthetic] [--only SUBSTRING] [--jobs 2]
 //             [--json docs/benchmarks/bayesopt.json]
-//   tuner_sim --spaces DIR --traces FILE      searches of other programs
+//   tuner_sim --spaces DIR --traces FILE      beside other programs'
 //   tuner_sim --spaces DIR --proposal-time    ms per proposal, one at a time
 //   tuner_sim --spaces DIR --warm-start       from another device's fastest
 //
 // Per space: P (score.h) with its 95 % interval over seeds, the mean share of
 // the optimum after 50, 100 and 220 evaluations, the median number of
-// evaluations to 95 % of it, the share that failed, and ms per proposal. A
-// search that fails, hangs or repeats itself ends the program.
+// evaluations to 95 % of it, the share that failed, also after evaluation 50
+// ("late"), and ms per proposal. Of several methods, how they compare; the
+// first named is ours. A search that fails or repeats itself ends the program.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -27,6 +28,7 @@
 #include "tests/benchmarks/benchmark_report.h"
 #include "tests/benchmarks/tuner_sim/cache_file.h"
 #include "tests/benchmarks/tuner_sim/campaign.h"
+#include "tests/benchmarks/tuner_sim/comparison.h"
 #include "tests/benchmarks/tuner_sim/report.h"
 #include "tests/benchmarks/tuner_sim/samplers.h"
 #include "tests/benchmarks/tuner_sim/synthetic_spaces.h"
@@ -115,21 +117,19 @@ SimulationOptions OptionsOf(const Settings& settings,
 
 absl::Status RunSamplers(const Settings& settings,
                          const std::vector<TestSpace>& spaces,
-                         std::vector<BenchmarkResult>* metrics) {
+                         std::vector<MethodResults>* methods) {
   std::string traces;
   for (const std::string& sampler : settings.samplers) {
     const SimulationOptions options = OptionsOf(settings, sampler);
     std::vector<std::vector<Simulation>> simulations;
+    MethodResults& method = methods->emplace_back();
+    method.method = sampler;
     ASSIGN_OR_RETURN(
-        const std::vector<SpaceResult> results,
+        method.results,
         RunCampaign(spaces, options, settings.seeds, settings.first_seed,
                     settings.jobs, &simulations));
-    std::puts(FormatTable(sampler, results).c_str());
+    std::puts(FormatTable(sampler, method.results).c_str());
     std::fflush(stdout);
-    for (BenchmarkResult& metric :
-         Metrics(sampler, Variant(settings), settings.command, results)) {
-      metrics->push_back(std::move(metric));
-    }
     for (size_t i = 0; i < spaces.size(); ++i) {
       absl::StrAppend(&traces,
                       FormatTraces(sampler, spaces[i].measured->name(),
@@ -142,21 +142,40 @@ absl::Status RunSamplers(const Settings& settings,
 
 absl::Status ScoreTraces(const Settings& settings,
                          const std::vector<TestSpace>& spaces,
-                         std::vector<BenchmarkResult>* metrics) {
+                         std::vector<MethodResults>* methods) {
   ASSIGN_OR_RETURN(const Traces traces, ReadTraces(settings.traces));
-  for (const auto& [method, of_method] : traces) {
-    std::vector<SpaceResult> results;
+  for (const auto& [name, of_method] : traces) {
+    MethodResults method{name, {}};
     for (const TestSpace& space : spaces) {
       const auto found = of_method.find(space.measured->name());
       if (found == of_method.end()) continue;
-      results.push_back(Summarize(space, found->second));
+      method.results.push_back(Summarize(space, found->second));
     }
-    if (results.empty()) continue;
-    std::puts(FormatTable(method, results).c_str());
-    for (BenchmarkResult& metric :
-         Metrics(method, "", settings.command, results)) {
+    if (method.results.empty()) continue;
+    std::puts(FormatTable(name, method.results).c_str());
+    methods->push_back(std::move(method));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunSearches(const Settings& settings,
+                         const std::vector<TestSpace>& spaces,
+                         std::vector<BenchmarkResult>* metrics) {
+  std::vector<MethodResults> methods;
+  RETURN_IF_ERROR(RunSamplers(settings, spaces, &methods));
+  if (!settings.traces.empty()) {
+    RETURN_IF_ERROR(ScoreTraces(settings, spaces, &methods));
+  }
+  for (const MethodResults& method : methods) {
+    for (BenchmarkResult& metric : Metrics(method.method, Variant(settings),
+                                           settings.command, method.results)) {
       metrics->push_back(std::move(metric));
     }
+  }
+  if (methods.size() < 2) return absl::OkStatus();
+  std::puts(FormatComparison(methods).c_str());
+  for (BenchmarkResult& metric : ComparisonMetrics(settings.command, methods)) {
+    metrics->push_back(std::move(metric));
   }
   return absl::OkStatus();
 }
@@ -206,10 +225,8 @@ absl::Status Run(const Settings& settings) {
     std::fputs(FormatBenchmarkResults(metrics).c_str(), stdout);
   } else if (settings.warm_start) {
     RETURN_IF_ERROR(RunWarm(settings, spaces, &metrics));
-  } else if (!settings.traces.empty()) {
-    RETURN_IF_ERROR(ScoreTraces(settings, spaces, &metrics));
   } else {
-    RETURN_IF_ERROR(RunSamplers(settings, spaces, &metrics));
+    RETURN_IF_ERROR(RunSearches(settings, spaces, &metrics));
   }
   if (settings.json.empty()) return absl::OkStatus();
   return UpdateBenchmarkReport(settings.json, metrics);
@@ -258,7 +275,7 @@ int main(int argc, char** argv) {
   app.add_flag("--warm-start", settings.warm_start,
                "what another device's five fastest as seeds gain instead");
   app.add_option("--traces", settings.traces,
-                 "score the searches of this file instead");
+                 "searches of other programs to score beside");
   app.add_option("--write-traces", settings.write_traces,
                  "keep the searches in this file");
   app.add_option("--json", settings.json,

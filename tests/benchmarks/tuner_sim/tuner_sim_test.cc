@@ -16,6 +16,7 @@
 #include "replay/base/file_util.h"
 #include "tests/benchmarks/tuner_sim/cache_file.h"
 #include "tests/benchmarks/tuner_sim/campaign.h"
+#include "tests/benchmarks/tuner_sim/comparison.h"
 #include "tests/benchmarks/tuner_sim/report.h"
 #include "tests/benchmarks/tuner_sim/samplers.h"
 #include "tests/benchmarks/tuner_sim/score.h"
@@ -321,6 +322,35 @@ TEST(TracesTest, AreReadAsTheyAreWritten) {
 
   ASSERT_TRUE(WriteFileAtomically(path, "{\"method\": 1}\n").ok());
   EXPECT_THAT(ReadTraces(path).status().message(), HasSubstr("jsonl:1: "));
+}
+
+TEST(ComparisonTest, LeadsAreOverTheBestOther) {
+  const auto method = [](const std::string& name, double a, double b) {
+    MethodResults made{name, {}};
+    for (const auto& [space, p] : {std::pair("k/A", a), std::pair("k/B", b)}) {
+      SpaceResult& result = made.results.emplace_back();
+      result.space = space;
+      result.p.value = p;
+      result.p_resamples = {p - 0.1, p, p + 0.1};
+    }
+    return made;
+  };
+  const std::vector<MethodResults> methods = {method("default", 0.8, 0.5),
+                                              method("x", 0.7, 0.2),
+                                              method("y", 0.1, 0.6)};
+  const auto leads = Leads(methods[0], methods);
+  ASSERT_THAT(leads, SizeIs(2));
+  EXPECT_EQ(leads[0].method, "x");
+  EXPECT_NEAR(leads[0].lead.value, 0.1, 1e-9);
+  EXPECT_EQ(leads[1].method, "y");
+  EXPECT_NEAR(leads[1].lead.value, -0.1, 1e-9);
+  EXPECT_LT(leads[1].lead.low, -0.1);
+  const auto metrics = ComparisonMetrics("run", methods);
+  EXPECT_EQ(metrics[0].metric, "bayesopt.least_lead_p");
+  EXPECT_NEAR(metrics[0].value, -0.1, 1e-9);
+  EXPECT_THAT(FormatComparison(methods),
+              HasSubstr("| k/B | 0.50 | y | 0.60 |"));
+  EXPECT_TRUE(ComparisonMetrics("run", {methods[0]}).empty());
 }
 
 TEST(ReportTest, NamesMetricsAndTheirTargets) {
