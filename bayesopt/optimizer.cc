@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <numbers>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "bayesopt/model_sampler.h"
 #include "bayesopt/random.h"
 
 namespace reprise::bayesopt {
@@ -34,6 +36,20 @@ double Median(std::vector<double> samples) {
          2;
 }
 
+// Of the logarithm of the median of `samples`; 0 where they do not tell.
+double LogVariance(const std::vector<double>& samples) {
+  if (samples.size() < 2) return 0;
+  const auto count = static_cast<double>(samples.size());
+  double mean = 0;
+  for (const double sample : samples) mean += std::log(sample) / count;
+  double squares = 0;
+  for (const double sample : samples) {
+    squares += (std::log(sample) - mean) * (std::log(sample) - mean);
+  }
+  // The median of normal samples varies pi/2 times as much as their mean.
+  return std::numbers::pi / 2 * squares / (count - 1) / count;
+}
+
 class OptimizerImpl : public Optimizer {
  public:
   OptimizerImpl(std::shared_ptr<const Space> space, Options options)
@@ -41,7 +57,8 @@ class OptimizerImpl : public Optimizer {
         seed_(options.seed),
         max_attempts_(options.max_attempts),
         sampler_(std::move(options.sampler)) {
-    if (!sampler_) sampler_ = NewLocalSearchSampler();
+    if (!sampler_) sampler_ = NewModelSampler();
+    sampler_->Prepare(*space_);
   }
 
   absl::Status Start(const std::vector<Configuration>& seeds,
@@ -110,8 +127,10 @@ class OptimizerImpl : public Optimizer {
   std::deque<Waiting> waiting_;  // default and seeds
   std::set<ConfigurationHash> seen_;
   std::map<uint64_t, Record> records_;
+  std::set<uint64_t> pending_;  // not told, and no duplicate of another
   std::map<std::string, Key, std::less<>> keys_;
   std::vector<Observation> observations_;
+  std::vector<ImportedObservation> imported_;
   uint64_t next_id_ = 1;
   uint64_t best_ = 0;
   Counts counts_;
@@ -139,9 +158,13 @@ std::optional<OptimizerImpl::Waiting> OptimizerImpl::Next() {
     return next;
   }
   Random random(seed_, next_id_);
-  const History history{space_.get(), &observations_,
-                        [this](const Configuration& c) { return Seen(c); },
-                        next_id_};
+  History history{
+      space_.get(), &observations_,
+      &imported_,   [this](const Configuration& c) { return Seen(c); },
+      {},           next_id_};
+  for (const uint64_t id : pending_) {
+    history.pending.push_back(&records_.at(id).trial.configuration);
+  }
   std::optional<Suggestion> suggestion = sampler_->Suggest(history, random);
   if (!suggestion || Seen(suggestion->configuration) ||
       !space_->Check(suggestion->configuration).ok()) {
@@ -163,6 +186,7 @@ std::vector<Trial> OptimizerImpl::Ask(int n) {
     record.trial = {next_id_++, std::move(next->configuration),
                     std::move(next->origin), next->attempt};
     trials.push_back(record.trial);
+    pending_.insert(record.trial.id);
     records_.emplace(record.trial.id, std::move(record));
     ++counts_.asked;
     ++counts_.pending;
@@ -173,7 +197,8 @@ std::vector<Trial> OptimizerImpl::Ask(int n) {
 void OptimizerImpl::Observe(const Record& record, const Record& outcome,
                             bool duplicate) {
   observations_.push_back({record.trial.id, record.trial.configuration,
-                           outcome.kind, outcome.cost, duplicate});
+                           outcome.kind, outcome.cost, duplicate,
+                           LogVariance(outcome.samples), record.trial.origin});
   --counts_.pending;
   if (duplicate) {
     ++counts_.duplicates;
@@ -251,6 +276,7 @@ absl::Status OptimizerImpl::Tell(uint64_t id, v1::OutcomeKind kind,
                      ", expected a positive finite number"));
   }
   record.state = State::kTold;
+  pending_.erase(id);
   record.kind = kind;
   record.samples = samples;
   if (kind == v1::OUTCOME_KIND_OK) record.cost = Median(samples);
@@ -291,6 +317,7 @@ absl::StatusOr<Optimizer::KeyClaim> OptimizerImpl::ClaimKey(
     return KeyClaim{true, id};
   }
   record.state = State::kDuplicate;
+  pending_.erase(id);
   const Record& owner = records_.at(key.owner);
   if (owner.state == State::kTold) {
     Observe(record, owner, true);

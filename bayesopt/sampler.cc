@@ -3,6 +3,8 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "bayesopt/unseen.h"
@@ -12,6 +14,11 @@ namespace {
 
 class RandomSampler : public Sampler {
  private:
+  absl::StatusOr<std::string> DoSave() const override { return std::string(); }
+  absl::Status DoRestore(const History& history,
+                         std::string_view bytes) override {
+    return absl::OkStatus();
+  }
   std::optional<Suggestion> DoSuggest(const History& history,
                                       Random& random) override {
     return SuggestUnseenSample(history, random);
@@ -96,6 +103,14 @@ class LocalSearchSampler : public Sampler {
 };
 
 }  // namespace
+
+absl::StatusOr<std::string> Sampler::DoSave() const {
+  return absl::UnimplementedError("sampler: this kind cannot be saved");
+}
+absl::Status Sampler::DoRestore(const History& history,
+                                std::string_view bytes) {
+  return absl::UnimplementedError("sampler: this kind cannot be restored");
+}
 
 std::unique_ptr<Sampler> NewRandomSampler() {
   return std::make_unique<RandomSampler>();

@@ -243,12 +243,12 @@ double BestAfter(int trials, uint64_t seed, bool random_only) {
   return optimizer->Best()->cost;
 }
 
-TEST(OptimizerTest, LocalSearchFindsBetterThanRandomOnASmoothSpace) {
+TEST(OptimizerTest, ModelsFindBetterThanRandomOnASmoothSpace) {
   int better = 0;
-  for (uint64_t seed = 0; seed < 20; ++seed) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
     better += BestAfter(120, seed, false) < BestAfter(120, seed, true) ? 1 : 0;
   }
-  EXPECT_GE(better, 17);
+  EXPECT_GE(better, 9);
 }
 
 TEST(OptimizerTest, ConvergesWithFailuresInTwoFifthsOfTheSpace) {
