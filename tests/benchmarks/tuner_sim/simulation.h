@@ -41,8 +41,9 @@ absl::StatusOr<Simulation> Simulate(const MeasuredSpace& measured,
                                     const SimulationOptions& options,
                                     uint64_t seed);
 
-// Mean wall-clock ms of proposing one trial when `observations` are known, all
-// but the last few of them random. RESOURCE_EXHAUSTED: the space is too small.
+// Mean wall-clock ms of proposing one trial when about `observations` are
+// known, all but the last few of them random. RESOURCE_EXHAUSTED: the space is
+// too small.
 absl::StatusOr<double> ProposalMs(const MeasuredSpace& measured,
                                   const std::string& sampler, int observations);
 
