@@ -109,12 +109,12 @@ std::string FormatComparison(const std::vector<MethodResults>& methods) {
 
 std::vector<BenchmarkResult> ComparisonMetrics(
     const std::string& command, const std::vector<MethodResults>& methods) {
+  const std::string& own = methods.front().method;
   const std::vector<Lead> leads = Leads(methods.front(), methods);
-  if (leads.empty()) return {};
+  if (leads.empty() || own != "default") return {};
   const Lead& least = *std::min_element(
       leads.begin(), leads.end(),
       [](const Lead& a, const Lead& b) { return a.lead.value < b.lead.value; });
-  const std::string& own = methods.front().method;
   return {Metric(own, "least_lead_p", least.lead.value, "P", command),
           Metric(own, "least_lead_p_low", least.lead.low, "P", command),
           Metric(own, "least_lead_p_high", least.lead.high, "P", command)};

@@ -34,7 +34,7 @@ std::vector<Lead> Leads(const MethodResults& own,
 std::string FormatComparison(const std::vector<MethodResults>& methods);
 
 // bayesopt.least_lead_p and its interval: the least lead of the first method on
-// any space. Empty where there is no other.
+// any space. Empty where that is not the optimizer's own or there is no other.
 std::vector<BenchmarkResult> ComparisonMetrics(
     const std::string& command, const std::vector<MethodResults>& methods);
 
