@@ -72,7 +72,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 absl::Status WriteFileAtomically(const std::string& path,
-                                 std::string_view bytes) {
+                                 std::string_view bytes, int mode) {
   static std::atomic<uint64_t> counter{0};
   std::string temporary;
   int fd = -1;
@@ -80,7 +80,8 @@ absl::Status WriteFileAtomically(const std::string& path,
   do {
     temporary =
         absl::StrCat(path, ".tmp.", getpid(), ".", counter.fetch_add(1));
-    fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+              static_cast<mode_t>(mode));
   } while (fd < 0 && errno == EEXIST);
   if (fd < 0)
     return ErrnoToStatus(errno, absl::StrCat("cannot create ", temporary));
@@ -93,6 +94,19 @@ absl::Status WriteFileAtomically(const std::string& path,
   }
   if (!status.ok()) unlink(temporary.c_str());
   return status;
+}
+
+absl::Status CheckOwnersAlone(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0 || (info.st_mode & 077) == 0)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      path, " is open to others than its owner; close it: chmod go= ", path));
+}
+
+absl::Status MakePrivateDirectory(const std::string& path) {
+  if (std::filesystem::is_directory(path)) return CheckOwnersAlone(path);
+  return MakeDirectories(path, 0700);
 }
 
 absl::Status MakeDirectories(const std::string& path, int mode) {

@@ -19,11 +19,18 @@ absl::Status ErrnoToStatus(int error_number, std::string_view what);
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
 // Writes beside the target under a temporary name and renames over it, so that
-// readers see all or nothing.
+// readers see all or nothing. The file's mode is `mode` less the umask.
 absl::Status WriteFileAtomically(const std::string& path,
-                                 std::string_view bytes);
+                                 std::string_view bytes, int mode = 0666);
 
 absl::Status MakeDirectories(const std::string& path, int mode = 0777);
+
+// FAILED_PRECONDITION: others than its owner may use what is at this path. OK
+// where there is nothing.
+absl::Status CheckOwnersAlone(const std::string& path);
+// Makes a directory of mode 0700 where there is none; CheckOwnersAlone of one
+// that is there.
+absl::Status MakePrivateDirectory(const std::string& path);
 
 // A new directory of mode 0700 under $TMPDIR (or /tmp), removed with all
 // contents by the destructor.

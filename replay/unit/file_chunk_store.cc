@@ -283,6 +283,14 @@ absl::Status FileChunkStore::GetChunk(const v1::Chunk& chunk,
   return absl::OkStatus();
 }
 
+bool FileChunkStore::Has(const v1::Chunk& chunk) {
+  if (chunk.sha256().empty()) return true;
+  FrameHeader header;
+  header.sha256 = chunk.sha256();
+  header.raw_bytes = chunk.bytes();
+  return RenewIfPresent(directory_.ChunkPath(chunk.sha256()), header);
+}
+
 absl::Status FileChunkStore::CheckPresent(const v1::Chunk& chunk) const {
   const std::string path = directory_.ChunkPath(chunk.sha256());
   if (access(path.c_str(), F_OK) == 0) return absl::OkStatus();

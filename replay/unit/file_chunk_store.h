@@ -27,6 +27,7 @@ class FileChunkStore : public ChunkStore {
       const std::function<bool(size_t chunk)>& only_if) const override;
   absl::Status GetChunk(const v1::Chunk& chunk,
                         char* destination) const override;
+  bool Has(const v1::Chunk& chunk) override;
 
   // Whether the chunk has a file (its contents are not read).
   absl::Status CheckPresent(const v1::Chunk& chunk) const;

@@ -84,6 +84,14 @@ class ChunkStore {
   virtual absl::Status GetChunk(const v1::Chunk& chunk,
                                 char* destination) const = 0;
 
+  // Whether the chunk is here and looks whole; then it is as young as one that
+  // was put now, for CollectGarbage. Zero chunks are always here. Of a store in
+  // files only.
+  virtual bool Has(const v1::Chunk& chunk) {
+    (void)chunk;
+    return false;
+  }
+
   // RESOURCE_EXHAUSTED where the blob has more than `limit` bytes.
   absl::StatusOr<std::string> GetString(const v1::Blob& blob,
                                         uint64_t limit = uint64_t{1}
