@@ -40,6 +40,8 @@ struct DeviceFacts {
   uint32_t max_threads_per_block = 1024;
   uint32_t max_shared_bytes_per_block = 0;
   uint32_t parallel_units = 0;  // host threads or multiprocessors
+  std::string uuid;             // of a GPU; empty: none
+  std::string driver;  // its version as CUDA numbers it, "13.0"; empty: none
   // What every launch finds in the L2 cache.
   v1::L2Policy l2 = v1::L2_POLICY_UNSPECIFIED;
   std::string

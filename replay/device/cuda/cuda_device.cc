@@ -270,6 +270,9 @@ class CudaDevice : public Device {
     facts_.max_threads_per_block = facts.max_threads_per_block();
     facts_.max_shared_bytes_per_block = facts.max_shared_bytes_per_block();
     facts_.parallel_units = facts.multiprocessors();
+    facts_.uuid = facts.uuid();
+    facts_.driver = absl::StrCat(facts.driver_version() / 1000, ".",
+                                 facts.driver_version() % 1000 / 10);
     facts_.l2 = options_.warm_l2 ? v1::L2_POLICY_WARM : v1::L2_POLICY_COLD;
   }
   const DeviceFacts& facts() const override { return facts_; }

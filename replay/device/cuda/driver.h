@@ -29,6 +29,7 @@
   X(DeviceGetName, "cuDeviceGetName", cuDeviceGetName)                \
   X(DeviceGetAttribute, "cuDeviceGetAttribute", cuDeviceGetAttribute) \
   X(DeviceGetPCIBusId, "cuDeviceGetPCIBusId", cuDeviceGetPCIBusId)    \
+  X(DeviceGetUuid, "cuDeviceGetUuid_v2", cuDeviceGetUuid)             \
   X(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain",               \
     cuDevicePrimaryCtxRetain)                                         \
   X(CtxSetCurrent, "cuCtxSetCurrent", cuCtxSetCurrent)                \

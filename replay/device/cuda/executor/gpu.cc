@@ -13,6 +13,17 @@ constexpr uint64_t kBlocksPerMultiprocessor = 8;
 // More than the host takes to record an event and submit a launch.
 constexpr uint64_t kDelayNs = 30000;
 
+// As NVIDIA's tools write it: "GPU-8ca5f4a1-...".
+std::string UuidText(const CUuuid& uuid) {
+  std::string text = "GPU-";
+  for (size_t i = 0; i < sizeof(uuid.bytes); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    absl::StrAppend(
+        &text, absl::Hex(static_cast<uint8_t>(uuid.bytes[i]), absl::kZeroPad2));
+  }
+  return text;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Gpu>> Gpu::Create(int ordinal) {
@@ -70,6 +81,9 @@ absl::Status Gpu::ReadFacts() {
   int version = 0;
   CUDA_RETURN_IF_ERROR(*driver_, DriverGetVersion, (&version));
   facts_.set_driver_version(static_cast<uint32_t>(version));
+  CUuuid uuid = {};
+  CUDA_RETURN_IF_ERROR(*driver_, DeviceGetUuid, (&uuid, device_));
+  facts_.set_uuid(UuidText(uuid));
   struct {
     CUdevice_attribute attribute;
     void (v1::CudaDeviceFacts::*set)(uint32_t);
