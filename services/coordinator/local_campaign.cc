@@ -15,6 +15,7 @@
 #include "replay/engine/compile_input.h"
 #include "replay/engine/launch_geometry.h"
 #include "replay/engine/perturb.h"
+#include "services/coordinator/tuning_terms.h"
 
 namespace reprise {
 namespace {
@@ -34,16 +35,6 @@ double Milliseconds(double nanoseconds) { return nanoseconds / 1e6; }
 
 std::string OutcomeName(v1::OutcomeKind kind) {
   return v1::OutcomeKind_Name(kind).substr(std::string("OUTCOME_KIND_").size());
-}
-
-// Costs the tuner learns from: variant over baseline, pair by pair.
-std::vector<double> CostSamples(const v1::Outcome& outcome) {
-  std::vector<double> samples;
-  for (int i = 0; i < outcome.variant_ns_size(); ++i) {
-    samples.push_back(outcome.variant_ns(i) / outcome.baseline_ns(i));
-  }
-  if (samples.empty()) samples.push_back(1.0);
-  return samples;
 }
 
 // "Unroll the loop at a.cu:3 by 4; pipeline=default<O2>"; what says nothing is
@@ -75,21 +66,6 @@ void Keep(const char* phase, const std::string& description,
   measured->set_phase(phase);
   measured->set_description(description);
   *measured->mutable_outcome() = outcome;
-}
-
-bool HasTolerance(const v1::Tolerance& tolerance) {
-  return tolerance.absolute() > 0 || tolerance.relative() > 0;
-}
-
-// Whether results may differ in their last bits at all.
-bool AllowsInexact(const v1::Unit& unit,
-                   const v1::Tolerance& default_tolerance) {
-  if (HasTolerance(default_tolerance)) return true;
-  return std::any_of(unit.memory().begin(), unit.memory().end(),
-                     [](const v1::MemoryRange& range) {
-                       return range.write_set().bytes() > 0 &&
-                              HasTolerance(range.tolerance());
-                     });
 }
 
 // What verification allows in a range, as UnitMemory::Verify does.
@@ -197,16 +173,8 @@ absl::Status LocalCampaign::Prepare() {
   ASSIGN_OR_RETURN(input_, LoadCompileInput(unit_));
   const BaselineReport& baseline = evaluator_->baseline();
   progress_.baseline_ms = absl::ToDoubleMilliseconds(baseline.median_time);
-  const v1::LaunchConfig& recorded = unit_.manifest().launch();
-  bayesopt::TrialSpaceOptions space;
-  space.device_kind = device_.facts().kind == "cpu" ? "cpu" : "cuda";
-  space.recorded = recorded;
-  const auto has = [&](const char* frontend) {
-    return std::find(baseline.frontends.begin(), baseline.frontends.end(),
-                     frontend) != baseline.frontends.end();
-  };
-  space.has_clang = has("clang");
-  space.has_nvrtc = has("nvrtc");
+  const bayesopt::TrialSpaceOptions space =
+      SpaceOptionsOf(evaluator_->unit().manifest(), baseline, device_.facts());
   if (!space.has_clang) {
     frontend_ = "nvrtc";
     LOG_WARNING(
@@ -216,18 +184,9 @@ absl::Status LocalCampaign::Prepare() {
   } else if (!baseline.refused_frontends.empty()) {
     LOG_INFO("{}: not used: {}", unit_.id(), baseline.refused_frontends);
   }
-  space.max_threads_per_block = device_.facts().max_threads_per_block;
-  space.allow_inexact =
-      AllowsInexact(evaluator_->unit().manifest(), baseline.tolerance);
-  space.allow_fp_contract = space.allow_inexact;
-  // A kernel that exchanges data within its block nearly always has the block's
-  // size baked in.
-  for (const v1::CompiledKernelInfo& kernel : baseline.code.kernels()) {
-    space.block_may_change =
-        !kernel.has_barriers() && kernel.static_shared_bytes() == 0;
-  }
   ASSIGN_OR_RETURN(space_, bayesopt::BuildTrialSpace(space));
-  mapper_ = std::make_unique<bayesopt::ParameterMapper>(recorded);
+  mapper_ =
+      std::make_unique<bayesopt::ParameterMapper>(unit_.manifest().launch());
   if (!Stopped()) RETURN_IF_ERROR(PrepareEmitter());
   auto recorded_source = std::make_unique<Source>();
   ASSIGN_OR_RETURN(recorded_source->tuner, NewTuner(0));
