@@ -1,0 +1,388 @@
+// Units of a ReplayCore: loaded when they are wanted, evicted when others are.
+#include <algorithm>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "replay/base/log.h"
+#include "replay/base/status_macros.h"
+#include "replay/engine/compile_input.h"
+#include "services/replay_server/replay_core.h"
+#include "services/replay_server/replay_core_internal.h"
+#include "services/replay_server/residency.h"
+
+namespace reprise {
+namespace {
+
+constexpr absl::Duration kLongestLease = absl::Hours(1);
+// How often somebody who waits looks whether it is still worth it.
+constexpr absl::Duration kGlance = absl::Milliseconds(100);
+// A unit that evaluations wait for keeps its place for so many of them.
+constexpr uint64_t kTurn = 64;
+
+uint64_t ImageBytes(const v1::Unit& unit) {
+  uint64_t bytes = 0;
+  for (const v1::MemoryRange& range : unit.memory()) bytes += range.bytes();
+  return bytes;
+}
+
+v1::BaselineFacts FactsOf(const BaselineReport& report) {
+  v1::BaselineFacts facts;
+  facts.set_kind(report.kind);
+  facts.set_median_ms(absl::ToDoubleMilliseconds(report.median_time));
+  facts.set_matches_epilogue(report.matches_epilogue);
+  facts.set_deterministic(report.deterministic);
+  *facts.mutable_tolerance() = report.tolerance;
+  facts.mutable_frontends()->Add(report.frontends.begin(),
+                                 report.frontends.end());
+  facts.set_refused_frontends(report.refused_frontends);
+  *facts.mutable_launch() = report.launch;
+  *facts.mutable_clocks() = report.clocks;
+  return facts;
+}
+
+absl::StatusOr<absl::Duration> LeaseOf(double seconds) {
+  if (seconds >= 0 && absl::Seconds(seconds) <= kLongestLease)
+    return absl::Seconds(seconds);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "got a lease of ", seconds, " s, expected 0 (none) to ",
+      absl::ToInt64Seconds(kLongestLease), " s; leases can be renewed"));
+}
+
+// What a unit was loaded with decides how its variants are judged.
+absl::Status SameTerms(const v1::LoadUnitRequest& loaded,
+                       const v1::LoadUnitRequest& asked) {
+  using google::protobuf::util::MessageDifferencer;
+  const bool tolerance =
+      !asked.has_tolerance() ||
+      (loaded.has_tolerance() &&
+       MessageDifferencer::Equals(loaded.tolerance(), asked.tolerance()));
+  const bool frontends =
+      asked.frontends_size() == 0 ||
+      std::equal(loaded.frontends().begin(), loaded.frontends().end(),
+                 asked.frontends().begin(), asked.frontends().end());
+  if (tolerance && frontends) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "unit ", loaded.unit_id(), " is loaded with another ",
+      tolerance ? "choice of front ends" : "tolerance",
+      " than was asked for; unload it first"));
+}
+
+}  // namespace
+
+absl::StatusOr<ReplayCore::Unit*> ReplayCore::AdmitLocked(
+    const v1::LoadUnitRequest& request, UnitReader reader) {
+  std::unique_ptr<Unit>& unit = units_[reader.id()];
+  if (unit == nullptr) {
+    unit = std::make_unique<Unit>(Unit{.id = reader.id(), .reader = reader});
+    unit->bytes = ImageBytes(reader.manifest());
+  }
+  const bool fresh = unit->state == v1::UNIT_STATE_STORED ||
+                     unit->state == v1::UNIT_STATE_UNAVAILABLE;
+  if (unit->unload_wanted) {
+    return absl::UnavailableError(
+        absl::StrCat("unit ", unit->id, " is being unloaded"));
+  }
+  if (!fresh) RETURN_IF_ERROR(SameTerms(unit->request, request));
+  ASSIGN_OR_RETURN(const absl::Duration lease, LeaseOf(request.lease_s()));
+  if (fresh) {
+    unit->request = request;
+    unit->request.set_unit_id(unit->id);
+    unit->reader = std::move(reader);
+    WantLoadLocked(*unit);
+  } else if (unit->state == v1::UNIT_STATE_EVICTED) {
+    WantLoadLocked(*unit);
+  }
+  unit->last_used = next_use_++;
+  unit->lease_end = lease > absl::ZeroDuration() ? Now() + lease
+                                                 : absl::InfinitePast();
+  return unit.get();
+}
+
+absl::StatusOr<v1::ServedUnit> ReplayCore::LoadUnit(
+    const v1::LoadUnitRequest& request,
+    const std::function<bool()>& given_up) {
+  ASSIGN_OR_RETURN(UnitReader reader, store_.Open(request.unit_id()));
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (draining_) return absl::UnavailableError("the server ends");
+  ASSIGN_OR_RETURN(Unit * unit, AdmitLocked(request, std::move(reader)));
+  RETURN_IF_ERROR(WaitUntilLoaded(unit->id, given_up, lock));
+  v1::ServedUnit served;
+  FillLocked(*unit, &served);
+  return served;
+}
+
+absl::Status ReplayCore::WaitUntilLoaded(const std::string& unit_id,
+                                         const std::function<bool()>& given_up,
+                                         std::unique_lock<std::mutex>& lock) {
+  for (;;) {
+    const Unit* const unit = FindLocked(unit_id);
+    if (unit->state == v1::UNIT_STATE_READY) return absl::OkStatus();
+    if (!unit->error.ok()) return unit->error;
+    if (unit->state == v1::UNIT_STATE_STORED)
+      return absl::CancelledError("it was unloaded meanwhile");
+    if (draining_) return absl::UnavailableError("the server ends");
+    if (given_up != nullptr && given_up())
+      return absl::CancelledError("nobody waits for it any more");
+    unit_changed_.wait_for(lock, absl::ToChronoMilliseconds(kGlance));
+  }
+}
+
+void ReplayCore::WantLoadLocked(Unit& unit) {
+  unit.state = v1::UNIT_STATE_LOADING;
+  unit.error = absl::OkStatus();
+  to_prebuild_.push_back(unit.id);
+  compile_work_.notify_one();
+}
+
+absl::Status ReplayCore::UnloadUnit(const std::string& unit_id) {
+  Finished finished;
+  std::unique_lock<std::mutex> lock(mutex_);
+  Unit* const unit = FindLocked(unit_id);
+  if (unit == nullptr || unit->state == v1::UNIT_STATE_STORED) {
+    return absl::NotFoundError(absl::StrCat("unit ", unit_id,
+                                            " is not loaded on ",
+                                            device_->facts().kind));
+  }
+  unit->unload_wanted = true;
+  HandBackLocked(*unit, absl::CancelledError("its unit was unloaded"),
+                 &finished);
+  device_work_.notify_all();
+  lock.unlock();
+  finished.Call();
+  lock.lock();
+  unit_changed_.wait(lock, [&] { return !unit->unload_wanted || stopped_; });
+  return absl::OkStatus();
+}
+
+absl::Status ReplayCore::RenewLease(const std::string& unit_id,
+                                    absl::Duration lease) {
+  ASSIGN_OR_RETURN(lease, LeaseOf(absl::ToDoubleSeconds(lease)));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Unit* const unit = FindLocked(unit_id);
+  if (unit == nullptr || unit->state != v1::UNIT_STATE_READY) {
+    return absl::NotFoundError(absl::StrCat("unit ", unit_id,
+                                            " is not loaded on ",
+                                            device_->facts().kind));
+  }
+  unit->lease_end = Now() + lease;
+  return absl::OkStatus();
+}
+
+void ReplayCore::FillLocked(const Unit& unit, v1::ServedUnit* served) const {
+  served->set_unit_id(unit.id);
+  served->set_device(device_->facts().kind);
+  served->set_state(unit.unload_wanted ? v1::UNIT_STATE_UNLOADING : unit.state);
+  served->set_reason(std::string(unit.error.message()));
+  if (unit.state == v1::UNIT_STATE_EVICTED && unit.error.ok())
+    served->set_reason("it made room for others");
+  served->set_kernel(unit.reader.manifest().kernel().display_name());
+  served->set_bytes(unit.bytes);
+  served->set_lease_s(
+      std::max(0.0, absl::ToDoubleSeconds(unit.lease_end - Now())));
+  served->set_waiting(waiting_.CountOf(unit.id) + compiled_.CountOf(unit.id) +
+                      unit.parked.size());
+  if (unit.baseline.kind() != v1::BASELINE_KIND_UNSPECIFIED)
+    *served->mutable_baseline() = unit.baseline;
+}
+
+std::vector<v1::ServedUnit> ReplayCore::Units() const {
+  std::vector<v1::ServedUnit> served;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [id, unit] : units_) {
+    if (unit->state != v1::UNIT_STATE_STORED)
+      FillLocked(*unit, &served.emplace_back());
+  }
+  return served;
+}
+
+absl::StatusOr<ReplayCore::TuningFacts> ReplayCore::FactsForTuning(
+    const std::string& unit_id) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const Unit* const unit = FindLocked(unit_id);
+  if (unit == nullptr || unit->state == v1::UNIT_STATE_STORED) {
+    return absl::NotFoundError(
+        absl::StrCat("unit ", unit_id, " is not loaded on ",
+                     device_->facts().kind, "; load it first"));
+  }
+  if (unit->state == v1::UNIT_STATE_UNAVAILABLE) return unit->error;
+  if (!unit->on_device()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "unit ", unit_id, " is not on the device now; load it first"));
+  }
+  return TuningFacts{unit->evaluator->unit().manifest(),
+                     unit->evaluator->baseline()};
+}
+
+// On a compile thread: what loading will ask the compilers for, so that the
+// device does not wait for them.
+void ReplayCore::Prebuild(const std::string& unit_id,
+                          std::unique_lock<std::mutex>& lock) {
+  const Unit& unit = *FindLocked(unit_id);
+  const UnitReader reader = unit.reader;
+  std::vector<std::string> frontends(unit.request.frontends().begin(),
+                                     unit.request.frontends().end());
+  lock.unlock();
+  if (frontends.empty()) frontends = {"clang"};
+  // Errors come up again when it is loaded.
+  if (const auto input = LoadCompileInput(reader, *device_); input.ok()) {
+    for (const std::string& frontend : frontends) {
+      v1::Variant variant;
+      if (frontend != "clang") variant.set_frontend(frontend);
+      pool_.Compile(*input, variant, device_->compile_target())
+          .status()
+          .IgnoreError();
+    }
+  }
+  lock.lock();
+  to_load_.push_back(unit_id);
+  device_work_.notify_all();
+}
+
+absl::StatusOr<std::shared_ptr<Evaluator>> ReplayCore::MakeEvaluator(
+    const UnitReader& reader, const v1::LoadUnitRequest& request) {
+  EvaluatorOptions options = options_.evaluator;
+  if (request.has_tolerance()) options.tolerance = request.tolerance();
+  options.frontends.assign(request.frontends().begin(),
+                           request.frontends().end());
+  if (options.frontends.empty() && device_->facts().kind != "cpu")
+    options.frontends = {"clang", "nvrtc"};
+  ASSIGN_OR_RETURN(std::unique_ptr<Evaluator> evaluator,
+                   Evaluator::Create(reader, *device_, pool_, options));
+  if (device_->facts().kind != "cpu") evaluator->ExpectSourceVariants();
+  return evaluator;
+}
+
+// On the device's thread, as all below.
+void ReplayCore::Load(const std::string& unit_id,
+                      std::unique_lock<std::mutex>& lock) {
+  Unit& unit = *FindLocked(unit_id);
+  absl::StatusOr<std::shared_ptr<Evaluator>> evaluator;
+  const absl::Status room = Evict(unit, lock);
+  const absl::Time start = absl::Now();
+  if (!room.ok()) {
+    evaluator = room;
+  } else {
+    const UnitReader reader = unit.reader;
+    const v1::LoadUnitRequest request = unit.request;
+    lock.unlock();
+    evaluator = MakeEvaluator(reader, request);
+    lock.lock();
+  }
+  counts_.set_busy_s(counts_.busy_s() +
+                     absl::ToDoubleSeconds(absl::Now() - start));
+  Finished finished;
+  if (evaluator.ok()) {
+    unit.evaluator = *std::move(evaluator);
+    unit.baseline = FactsOf(unit.evaluator->baseline());
+    unit.state = v1::UNIT_STATE_READY;
+    unit.run_since_load = 0;
+    for (const std::shared_ptr<Job>& job : std::exchange(unit.parked, {}))
+      EnqueueLocked(job, unit);
+  } else {
+    unit.error = evaluator.status();
+    // Others may go, and the device may come back.
+    const bool lasting = absl::IsFailedPrecondition(unit.error) ||
+                         absl::IsDataLoss(unit.error) ||
+                         absl::IsNotFound(unit.error);
+    unit.state =
+        lasting ? v1::UNIT_STATE_UNAVAILABLE : v1::UNIT_STATE_EVICTED;
+    LOG_WARNING("{} cannot be loaded: {}", unit_id,
+                std::string(unit.error.message()));
+    HandBackLocked(unit, unit.error, &finished);
+  }
+  unit_changed_.notify_all();
+  lock.unlock();
+  finished.Call();
+  lock.lock();
+}
+
+const std::string* ReplayCore::LoadableLocked() const {
+  if (draining_) return nullptr;
+  for (const std::string& id : to_load_) {
+    if (MayLoadLocked(*FindLocked(id))) return &id;
+  }
+  return nullptr;
+}
+
+bool ReplayCore::MayLoadLocked(const Unit& incoming) const {
+  const auto evicted = ToEvictLocked(incoming);
+  if (!evicted.ok()) return true;  // which is told when it is loaded
+  return std::all_of(
+      evicted->begin(), evicted->end(), [&](const std::string& id) {
+        const Unit& unit = *FindLocked(id);
+        return unit.run_since_load >= kTurn || !HasWorkLocked(unit);
+      });
+}
+
+bool ReplayCore::HasWorkLocked(const Unit& unit) const {
+  return unit.compiles > 0 || waiting_.CountOf(unit.id) > 0 ||
+         compiled_.CountOf(unit.id) > 0;
+}
+
+absl::StatusOr<std::vector<std::string>> ReplayCore::ToEvictLocked(
+    const Unit& incoming) const {
+  std::vector<Residency> loaded;
+  for (const auto& [id, unit] : units_) {
+    if (unit->on_device() && unit.get() != &incoming) {
+      loaded.push_back(
+          {id, unit->bytes, unit->last_used, unit->lease_end > Now()});
+    }
+  }
+  return ChooseToEvict(std::move(loaded), incoming.bytes,
+                       options_.budget_bytes);
+}
+
+absl::Status ReplayCore::Evict(const Unit& incoming,
+                               std::unique_lock<std::mutex>& lock) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> evicted,
+                   ToEvictLocked(incoming));
+  for (const std::string& id : evicted) {
+    Unit& unit = *FindLocked(id);
+    counts_.set_evictions(counts_.evictions() + 1);
+    for (JobQueue<Job>* queue : {&waiting_, &compiled_}) {
+      for (const std::shared_ptr<Job>& job : queue->RemoveUnit(id)) {
+        job->stage = Job::Stage::kParked;
+        unit.parked.push_back(job);
+      }
+    }
+    TakeOff(unit, lock);
+    unit.state = v1::UNIT_STATE_EVICTED;
+    if (!unit.parked.empty()) WantLoadLocked(unit);
+    unit_changed_.notify_all();
+  }
+  return absl::OkStatus();
+}
+
+void ReplayCore::TakeOff(Unit& unit, std::unique_lock<std::mutex>& lock) {
+  unit.state = v1::UNIT_STATE_UNLOADING;
+  unit_changed_.wait(lock, [&] { return unit.compiles == 0; });
+  std::shared_ptr<Evaluator> evaluator = std::move(unit.evaluator);
+  lock.unlock();
+  evaluator.reset();
+  lock.lock();
+}
+
+bool ReplayCore::MayUnloadLocked(const Unit& unit) const {
+  if (!unit.unload_wanted) return false;
+  // Or what its loading will ask of the compilers is under way.
+  return unit.state != v1::UNIT_STATE_LOADING ||
+         std::count(to_load_.begin(), to_load_.end(), unit.id) > 0;
+}
+
+void ReplayCore::UnloadWanted(std::unique_lock<std::mutex>& lock) {
+  for (const auto& [id, unit] : units_) {
+    if (!MayUnloadLocked(*unit)) continue;
+    std::erase(to_load_, id);
+    if (unit->on_device()) TakeOff(*unit, lock);
+    unit->state = v1::UNIT_STATE_STORED;
+    unit->error = absl::OkStatus();
+    unit->lease_end = absl::InfinitePast();
+    unit->unload_wanted = false;
+    unit_changed_.notify_all();
+  }
+}
+
+}  // namespace reprise

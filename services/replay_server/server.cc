@@ -1,0 +1,168 @@
+#include "services/replay_server/server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "replay/base/file_util.h"
+#include "replay/base/status_macros.h"
+#include "services/common/certificates.h"
+#include "services/replay_server/authorization.h"
+#include "services/replay_server/replay_service.h"
+#include "services/replay_server/transfer_service.h"
+
+namespace reprise {
+namespace {
+
+// A manifest of a unit of 100 GiB has 10 MiB.
+constexpr int kMostMessageBytes = 64 << 20;
+// Health is as old as this at most.
+constexpr std::chrono::milliseconds kHealthInterval(50);
+// Clients may ask this often whether the connection lives.
+constexpr int kLeastPingIntervalMs = 10'000;
+
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsOf(
+    const ReplayServer::Options& options) {
+  if (!options.certificates.empty()) {
+    ASSIGN_OR_RETURN(const TlsFiles files,
+                     ReadTlsFiles(options.certificates, "server"));
+    grpc::SslServerCredentialsOptions tls(
+        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    tls.pem_root_certs = files.authority;
+    tls.pem_key_cert_pairs = {{files.key, files.certificate}};
+    auto credentials = grpc::SslServerCredentials(tls);
+    credentials->SetAuthMetadataProcessor(NewAuthorization());
+    return credentials;
+  }
+  if (IsOnThisHost(options.listen)) return grpc::InsecureServerCredentials();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "got --listen ", options.listen,
+      " without certificates: whoever reaches that address could run code "
+      "here. Make some (reprise certs DIR) and serve with --certs DIR"));
+}
+
+// A socket's directory is its owner's alone.
+absl::Status PrepareSocket(const std::string& listen) {
+  if (!absl::StartsWith(listen, "unix:")) return absl::OkStatus();
+  const std::string path = listen.substr(5);
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos || path[0] != '/') {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "got --listen ", listen, ", expected unix: and an absolute path"));
+  }
+  return MakePrivateDirectory(path.substr(0, slash));
+}
+
+class ReplayServerImpl : public ReplayServer {
+ public:
+  ReplayServerImpl(UnitStore& store,
+                   std::vector<std::unique_ptr<ReplayCore>> cores)
+      : cores_(std::move(cores)), replay_(store, cores_), transfer_(store) {}
+  ~ReplayServerImpl() override { Shutdown(absl::ZeroDuration()); }
+
+  absl::Status Start(const Options& options) {
+    ASSIGN_OR_RETURN(const auto credentials, CredentialsOf(options));
+    RETURN_IF_ERROR(PrepareSocket(options.listen));
+    grpc::EnableDefaultHealthCheckService(true);
+    if (options.reflection && IsOnThisHost(options.listen))
+      grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort(options.listen, credentials, &port);
+    builder.RegisterService(&replay_);
+    builder.RegisterService(&transfer_);
+    builder.SetMaxReceiveMessageSize(kMostMessageBytes);
+    builder.SetMaxSendMessageSize(kMostMessageBytes);
+    builder.AddChannelArgument(
+        GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+        kLeastPingIntervalMs);
+    // Two servers on one port would share its clients.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || port == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot listen at ", options.listen,
+                       ": it is no address of this host, or somebody else "
+                       "listens there"));
+    }
+    address_ = options.listen;
+    if (!absl::StartsWith(address_, "unix:"))
+      address_ = absl::StrCat(address_.substr(0, address_.rfind(':')), ":",
+                              port);
+    health_ = std::thread([this] { WatchHealth(); });
+    return absl::OkStatus();
+  }
+
+  const std::string& address() const override { return address_; }
+
+  void Shutdown(absl::Duration grace) override {
+    const std::lock_guard<std::mutex> once(shutdown_mutex_);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (ending_) return;
+      ending_ = true;
+    }
+    changed_.notify_all();
+    if (health_.joinable()) health_.join();
+    for (const auto& core : cores_) core->Drain();
+    if (server_ != nullptr) {
+      server_->GetHealthCheckService()->Shutdown();
+      server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+    }
+    // Calls may still be in them.
+    server_.reset();
+    cores_.clear();
+  }
+
+ private:
+  void WatchHealth() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    do {
+      const bool serving =
+          std::all_of(cores_.begin(), cores_.end(), [](const auto& core) {
+            return core->Describe().serving();
+          });
+      for (const char* service : {"", "reprise.v1.ReplayService"})
+        server_->GetHealthCheckService()->SetServingStatus(service, serving);
+    } while (!changed_.wait_for(lock, kHealthInterval,
+                                [this] { return ending_; }));
+  }
+
+  std::vector<std::unique_ptr<ReplayCore>> cores_;
+  ReplayServiceImpl replay_;
+  TransferServiceImpl transfer_;
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+  std::mutex shutdown_mutex_, mutex_;
+  std::condition_variable changed_;
+  bool ending_ = false;
+  std::thread health_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ReplayServer>> ReplayServer::Start(
+    Options options, UnitStore& store,
+    std::vector<std::unique_ptr<ReplayCore>> cores) {
+  auto server = std::make_unique<ReplayServerImpl>(store, std::move(cores));
+  RETURN_IF_ERROR(server->Start(options));
+  return server;
+}
+
+bool IsOnThisHost(const std::string& address) {
+  if (absl::StartsWith(address, "unix:")) return true;
+  const std::string host = address.substr(0, address.rfind(':'));
+  return absl::StartsWith(host, "127.") || host == "localhost" ||
+         host == "[::1]";
+}
+
+}  // namespace reprise
