@@ -30,9 +30,9 @@ std::vector<size_t> PermutationAt(size_t n, uint64_t rank) {
 uint64_t PermutationRank(const std::vector<size_t>& order) {
   uint64_t rank = 0;
   for (size_t i = 0; i < order.size(); ++i) {
-    const auto smaller = std::count_if(
-        order.begin() + static_cast<ptrdiff_t>(i), order.end(),
-        [&](size_t later) { return later < order[i]; });
+    const auto smaller =
+        std::count_if(order.begin() + static_cast<ptrdiff_t>(i), order.end(),
+                      [&](size_t later) { return later < order[i]; });
     rank += static_cast<uint64_t>(smaller) * Factorial(order.size() - 1 - i);
   }
   return rank;

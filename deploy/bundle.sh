@@ -21,7 +21,7 @@ case "${1:-}" in
 esac
 limit_mib=64
 build_dir=$REPRISE_ROOT/build/release
-programs=("$build_dir"/bin/reprise "$build_dir"/tests/bin/{load_cubins,cuda_device_benchmark,null_campaigns,replay_benchmark})
+programs=("$build_dir"/bin/reprise "$build_dir"/tests/bin/{load_cubins,cuda_device_benchmark,null_campaigns,replay_benchmark,server_benchmark})
 glibc_parts='ld-linux-x86-64|libc|libm|libmvec|libdl|librt|libpthread|libutil|libresolv|libanl|libnss_files|libnss_dns'
 
 # add_glibc BUNDLE: the build machine's glibc, for hosts with an older one.
@@ -65,7 +65,7 @@ stage() {
 }
 
 ensure_cuda
-build release reprise_all load_cubins cuda_device_benchmark null_campaigns replay_benchmark
+build release reprise_all load_cubins cuda_device_benchmark null_campaigns replay_benchmark server_benchmark
 if [ -n "$directory" ]; then
   rm -rf "$directory"
   stage "$directory"

@@ -78,6 +78,11 @@ absl::StatusOr<std::string> CliContext::DeviceKind() const {
 
 absl::StatusOr<std::unique_ptr<Device>> CliContext::MakeDevice() const {
   ASSIGN_OR_RETURN(const std::string kind, DeviceKind());
+  return MakeDevice(kind);
+}
+
+absl::StatusOr<std::unique_ptr<Device>> CliContext::MakeDevice(
+    const std::string& kind) const {
   if (kind != "cpu") {
     CudaDeviceOptions options;
     options.warm_l2 = l2 == "warm";

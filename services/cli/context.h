@@ -44,6 +44,9 @@ struct CliContext {
   // one.
   absl::StatusOr<std::string> DeviceKind() const;
   absl::StatusOr<std::unique_ptr<Device>> MakeDevice() const;
+  // Of one kind, as DeviceKind names them.
+  absl::StatusOr<std::unique_ptr<Device>> MakeDevice(
+      const std::string& kind) const;
   absl::StatusOr<std::unique_ptr<CompilePool>> MakePool() const;
   // The setting, with 0 meaning one per processor.
   absl::StatusOr<int> CompileWorkers() const;
@@ -86,6 +89,8 @@ void AddOptimizeVerb(CLI::App* app, CliContext* context);
 void AddApplyVerb(CLI::App* app, CliContext* context);
 void AddDemoVerb(CLI::App* app, CliContext* context);
 void AddDoctorVerb(CLI::App* app, CliContext* context);
+void AddServeVerb(CLI::App* app, CliContext* context);
+void AddCertsVerb(CLI::App* app, CliContext* context);
 
 }  // namespace reprise
 

@@ -124,6 +124,8 @@ int RunVerbs(int argc, char** argv) {
   AddOptimizeVerb(&app, &context);
   AddApplyVerb(&app, &context);
   AddDemoVerb(&app, &context);
+  AddServeVerb(&app, &context);
+  AddCertsVerb(&app, &context);
   AddDoctorVerb(&app, &context);
   // Listed for --help only; main() runs it before options are parsed, since
   // every argument is the compiler's.

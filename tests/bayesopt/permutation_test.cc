@@ -91,7 +91,8 @@ TEST(PermutationParameterTest, SpacesSampleStepAndEnumerateThem) {
   const auto space =
       Space::Create({Parameter::Permutation("order", Letters(5)),
                      Parameter::Boolean("flag", false)},
-                    {{"a is first or last", {"order"},
+                    {{"a is first or last",
+                      {"order"},
                       [](const std::vector<Value>& v) {
                         const auto& text = std::get<std::string>(v[0]);
                         return text.front() == 'a' || text.back() == 'a';
@@ -99,9 +100,8 @@ TEST(PermutationParameterTest, SpacesSampleStepAndEnumerateThem) {
           .value();
   EXPECT_EQ(space->SizeBound(), 240u);
   int visited = 0;
-  EXPECT_TRUE(space->Enumerate(3, [&](const Configuration&) {
-    return ++visited > 0;
-  }));
+  EXPECT_TRUE(
+      space->Enumerate(3, [&](const Configuration&) { return ++visited > 0; }));
   EXPECT_EQ(visited, 96);
   Random random(2);
   for (int i = 0; i < 100; ++i) {
