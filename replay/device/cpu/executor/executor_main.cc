@@ -98,6 +98,11 @@ class Executor {
         loader_(std::move(loader)),
         grid_(GridRunner::Create(flags_.threads)) {}
 
+  // To be called when the reply is on its way.
+  void TidyUp(const v1::ExecutorRequest& request) {
+    if (request.has_launch()) grid_->Scrub();
+  }
+
   absl::Status Handle(const v1::ExecutorRequest& request,
                       v1::ExecutorReply* reply) {
     switch (request.request_case()) {
@@ -237,6 +242,7 @@ absl::Status Serve(const Flags& flags) {
       reply.set_error_code(static_cast<int>(status.code()));
       RETURN_IF_ERROR(
           channel->Send(reply, -1, absl::InfiniteDuration()).status());
+      executor.TidyUp(request);
     }
     if (stop) return absl::OkStatus();
   }

@@ -29,23 +29,29 @@ std::string ProcessorName() {
 
 class CpuKernel : public LoadedKernel {
  public:
-  CpuKernel(ExecutorClient& executor, uint64_t module,
-            v1::CompiledKernelInfo info)
-      : executor_(executor), module_(module), info_(std::move(info)) {}
+  CpuKernel(ExecutorClient& executor, cpu::UnitMemory& memory, uint64_t module)
+      : executor_(executor), memory_(memory), module_(module) {}
   ~CpuKernel() override {
     if (absl::Status status = executor_.UnloadModule(module_); !status.ok()) {
       LOG_DEBUG("cannot unload module {}: {}", module_,
                 std::string(status.message()));
     }
+    for (const uint64_t address : spare_) memory_.FreeSpare(address);
   }
+  // It owns memory of a variable from then on.
+  void AddSpare(uint64_t address) { spare_.push_back(address); }
+  void set_info(v1::CompiledKernelInfo info) { info_ = std::move(info); }
 
   uint64_t module() const { return module_; }
   const v1::CompiledKernelInfo& info() const { return info_; }
+  const std::vector<uint64_t>& spare() const { return spare_; }
 
  private:
   ExecutorClient& executor_;
-  uint64_t module_;
+  cpu::UnitMemory& memory_;
+  const uint64_t module_;
   v1::CompiledKernelInfo info_;
+  std::vector<uint64_t> spare_;  // addresses
 };
 
 class CpuResidentUnit : public ResidentUnit {
@@ -76,10 +82,14 @@ class CpuResidentUnit : public ResidentUnit {
     v1::LoadModuleRequest request;
     request.set_module(next_module_++);
     request.set_object(code.code());
-    RETURN_IF_ERROR(BindGlobals(code, &request));
+    auto kernel =
+        std::make_unique<CpuKernel>(*executor_, *memory_, request.module());
+    kernel->set_info(*info);
+    RETURN_IF_ERROR(BindGlobals(code, &request, *kernel));
     RETURN_IF_ERROR(executor_->LoadModule(request));
-    if (request.initialize_size() > 0) memory_->CaptureSpare();
-    return std::make_unique<CpuKernel>(*executor_, request.module(), *info);
+    for (const uint64_t address : kernel->spare())
+      memory_->CaptureSpare(address);
+    return kernel;
   }
 
   absl::Status Restore() override {
@@ -122,7 +132,7 @@ class CpuResidentUnit : public ResidentUnit {
   // Globals of the unit are where they were recorded; others get a place of
   // their own, set up by the code.
   absl::Status BindGlobals(const v1::CompileReply& code,
-                           v1::LoadModuleRequest* request) {
+                           v1::LoadModuleRequest* request, CpuKernel& kernel) {
     auto& addresses = *request->mutable_symbol_addresses();
     for (const v1::MemoryRange& range : manifest_.memory()) {
       if (!range.symbol().empty()) addresses[range.symbol()] = range.address();
@@ -132,6 +142,7 @@ class CpuResidentUnit : public ResidentUnit {
       ASSIGN_OR_RETURN(
           addresses[global.symbol()],
           memory_->AllocateSpare(global.bytes(), global.alignment()));
+      kernel.AddSpare(addresses[global.symbol()]);
       *request->add_initialize() = global;
     }
     return absl::OkStatus();

@@ -1,5 +1,6 @@
 #include "replay/device/cpu/resident/unit_memory.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -250,7 +251,52 @@ void UnitMemory::Restore() {
                   end - begin);
     });
   }
+  ClearUnusedSpare();
   std::memcpy(work_ + spare_offset_, golden_ + spare_offset_, spare_used_);
+}
+
+// Pages that nobody touched take no memory, so that a look at them costs
+// nothing.
+void UnitMemory::ClearUnusedSpare() {
+  const auto first = static_cast<off_t>(spare_offset_ + PageUp(spare_used_));
+  if (lseek(fd_, first, SEEK_DATA) >= 0) {
+    fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, first,
+              static_cast<off_t>(bytes_) - first);
+  }
+  std::memset(work_ + spare_offset_ + spare_used_, 0,
+              PageUp(spare_used_) - spare_used_);
+}
+
+void UnitMemory::VerifySpare(Verdict* verdict) const {
+  const auto check = [&](uint64_t begin, uint64_t end) {
+    for (uint64_t at = begin; at < end; ++at) {
+      if (work_[at] == 0) continue;
+      v1::RangeErrors errors;
+      errors.set_address(kSpareAddress + (at - spare_offset_));
+      errors.set_name(absl::StrFormat(
+          "memory at 0x%x, which belongs to no variable", errors.address()));
+      errors.set_compared_elements(end - begin);
+      errors.set_wrong_elements(1);
+      errors.set_outside_write_set(true);
+      errors.set_got(
+          absl::StrFormat("0x%02x", static_cast<unsigned char>(work_[at])));
+      errors.set_expected("no write");
+      verdict->ranges.push_back(errors);
+      verdict->equal = false;
+      return true;
+    }
+    return false;
+  };
+  const uint64_t pages = spare_offset_ + PageUp(spare_used_);
+  if (check(spare_offset_ + spare_used_, pages)) return;
+  off_t begin = static_cast<off_t>(pages);
+  while ((begin = lseek(fd_, begin, SEEK_DATA)) >= 0) {
+    const off_t end = lseek(fd_, begin, SEEK_HOLE);
+    if (end < 0 ||
+        check(static_cast<uint64_t>(begin), static_cast<uint64_t>(end)))
+      return;
+    begin = end;
+  }
 }
 
 void UnitMemory::Poison(uint64_t seed) {
@@ -318,6 +364,7 @@ Verdict UnitMemory::Verify(const v1::Tolerance& default_tolerance) const {
     verdict.ranges.push_back(std::move(result.errors));
   }
   VerifySlack(&verdict);
+  VerifySpare(&verdict);
   return verdict;
 }
 
@@ -331,19 +378,33 @@ void UnitMemory::AdoptReference() {
 absl::StatusOr<uint64_t> UnitMemory::AllocateSpare(uint64_t bytes,
                                                    uint32_t alignment) {
   const uint64_t mask = std::max<uint64_t>(alignment, 16) - 1;
-  const uint64_t begin = (spare_used_ + mask) & ~mask;
+  uint64_t begin = 0;  // of the first gap that is large enough
+  for (const auto& [offset, taken] : spare_) {
+    if (begin + bytes <= offset) break;
+    begin = (offset + taken + mask) & ~mask;
+  }
   if (begin + bytes > kSpareBytes) {
     return absl::ResourceExhaustedError(
         absl::StrFormat("module globals beside the recorded ones take more "
                         "than %d bytes; record a unit that touches them",
                         kSpareBytes));
   }
-  spare_used_ = begin + bytes;
+  spare_[begin] = bytes;
+  spare_used_ = std::max(spare_used_, begin + bytes);
   return kSpareAddress + begin;
 }
 
-void UnitMemory::CaptureSpare() {
-  std::memcpy(golden_ + spare_offset_, work_ + spare_offset_, spare_used_);
+void UnitMemory::FreeSpare(uint64_t address) {
+  spare_.erase(address - kSpareAddress);
+  spare_used_ =
+      spare_.empty() ? 0 : spare_.rbegin()->first + spare_.rbegin()->second;
+}
+
+void UnitMemory::CaptureSpare(uint64_t address) {
+  const auto block = spare_.find(address - kSpareAddress);
+  if (block == spare_.end()) return;
+  const uint64_t at = spare_offset_ + block->first;
+  std::memcpy(golden_ + at, work_ + at, block->second);
 }
 
 }  // namespace reprise::cpu

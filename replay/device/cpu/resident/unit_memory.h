@@ -15,6 +15,7 @@
 #define REPRISE_REPLAY_DEVICE_CPU_RESIDENT_UNIT_MEMORY_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,8 +53,10 @@ class UnitMemory {
   // launch, or added by a variant) live in a spare region. Returns an address
   // for `bytes`, restored with everything else. RESOURCE_EXHAUSTED when full.
   absl::StatusOr<uint64_t> AllocateSpare(uint64_t bytes, uint32_t alignment);
-  // Takes the spare region's present contents as what Restore puts back.
-  void CaptureSpare();
+  // Of AllocateSpare; no code that uses it is loaded any more.
+  void FreeSpare(uint64_t address);
+  // Takes the present contents of one as what Restore puts back.
+  void CaptureSpare(uint64_t address);
 
  private:
   // A run of whole pages, all writable or none, at one place of the file.
@@ -85,6 +88,10 @@ class UnitMemory {
   absl::Status Allocate();
   absl::Status ReadContents(const UnitReader& unit);
   void VerifySlack(Verdict* verdict) const;
+  // What of the spare region is nobody's has to stay as it is: it would keep
+  // what a variant leaves there for its next launch.
+  void VerifySpare(Verdict* verdict) const;
+  void ClearUnusedSpare();
 
   std::vector<Range> ranges_;
   std::vector<Run> runs_;
@@ -92,8 +99,9 @@ class UnitMemory {
   int fd_ = -1;
   uint64_t bytes_ = 0;  // of the file, the spare region included
   uint64_t spare_offset_ = 0;
-  uint64_t spare_used_ = 0;
-  char* work_ = nullptr;  // shared mapping of the file
+  std::map<uint64_t, uint64_t> spare_;  // blocks: offset in it, bytes
+  uint64_t spare_used_ = 0;             // behind the last one
+  char* work_ = nullptr;                // shared mapping of the file
   // The prologue and what a launch must give; filled in writable pages only.
   char* golden_ = nullptr;
   char* reference_ = nullptr;

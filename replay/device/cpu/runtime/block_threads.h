@@ -53,6 +53,8 @@ class BlockThreads {
   void Run(const BlockContext& block, const char* arguments, ThreadEntry entry);
   void Resume();
   bool finished() const { return live_ == 0; }
+  // Clears the local memory of the last blocks' threads, which have ended.
+  void Scrub() { stacks_.Scrub(fibers_.size()); }
   void set_may_suspend(bool may_suspend) { may_suspend_ = may_suspend; }
 
   // Called on a fiber.

@@ -2,6 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "replay/base/check.h"
 
 #if defined(REPRISE_ASAN_FIBERS)
@@ -40,11 +43,18 @@ namespace reprise::cpu {
 namespace {
 
 constexpr size_t kGuardBytes = 4096;
+constexpr size_t kPageBytes = 4096;
 constexpr size_t kStride = kFiberStackBytes + kGuardBytes;
+// What most kernels use of a stack, cleared in place; the rest goes back to the
+// system.
+constexpr size_t kUsualBytes = 4096;
 // Tops of stacks at equal distances would share few sets of the caches; an odd
 // number of lines, modulo a good part of a second-level cache, spreads them.
 constexpr size_t kColorStep = 13 * 64;
 constexpr size_t kColorBytes = 32 * 1024;
+
+// How far below its stack's end a fiber begins.
+size_t ColorOf(size_t index) { return index * kColorStep % kColorBytes; }
 
 }  // namespace
 
@@ -107,7 +117,7 @@ bool StackPool::Reserve(size_t count) {
 FiberContext StackPool::Prepare(size_t index, void (*function)()) {
   CHECK(index < count_);
   char* bottom = memory_ + index * kStride + kGuardBytes;
-  char* top = bottom + kFiberStackBytes - index * kColorStep % kColorBytes;
+  char* top = bottom + kFiberStackBytes - ColorOf(index);
   // What reprise_switch_stacks pops: six registers and a return address. At the
   // function's first instruction the stack is 8 past a multiple of 16.
   void** frame = reinterpret_cast<void**>(top) - 8;
@@ -121,6 +131,21 @@ FiberContext StackPool::Prepare(size_t index, void (*function)()) {
   context.stack_bytes = kFiberStackBytes;
 #endif
   return context;
+}
+
+void StackPool::Scrub(size_t count) {
+#if !defined(REPRISE_ASAN_FIBERS)
+  for (size_t i = 0; i < std::min(count, count_); ++i) {
+    char* bottom = memory_ + i * kStride + kGuardBytes;
+    const size_t top = kFiberStackBytes - ColorOf(i);
+    const size_t begin = (top - kUsualBytes) / kPageBytes * kPageBytes;
+    const size_t end = (top + kPageBytes - 1) / kPageBytes * kPageBytes;
+    madvise(bottom, begin, MADV_DONTNEED);
+    std::memset(bottom + begin, 0, end - begin);
+    if (end < kFiberStackBytes)
+      madvise(bottom + end, kFiberStackBytes - end, MADV_DONTNEED);
+  }
+#endif
 }
 
 }  // namespace reprise::cpu

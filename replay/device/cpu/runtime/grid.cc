@@ -18,6 +18,7 @@
 #include "replay/device/cpu/runtime/fault.h"
 #include "replay/device/cpu/runtime/fiber.h"
 #include "replay/device/cpu/runtime/host_thread.h"
+#include "replay/device/cpu/runtime/stack_scrub.h"
 
 namespace reprise::cpu {
 namespace {
@@ -49,7 +50,8 @@ int AvailableProcessors() {
 }
 
 // Shared memory of one block, between two guard pages; its end lies against
-// the second.
+// the second. What lies before it is cleared for each launch, so that no launch
+// finds there what another one left.
 class SharedBuffer {
  public:
   ~SharedBuffer() {
@@ -60,6 +62,7 @@ class SharedBuffer {
                           RoundUp(dynamic_bytes, kSharedAlignment);
     const uint64_t inner = RoundUp(used + kReservedSharedBytes, kPageBytes);
     if (inner + 2 * kPageBytes != bytes_) Map(inner);
+    std::memset(memory_ + kPageBytes, 0, inner - used);
     return memory_ + bytes_ - kPageBytes - used;
   }
   uint64_t begin() const { return reinterpret_cast<uint64_t>(memory_); }
@@ -94,6 +97,7 @@ class GridRunnerImpl : public GridRunner {
   ~GridRunnerImpl() override;
   int threads() const override { return static_cast<int>(workers_.size()); }
   GridResult Run(const GridLaunch& launch) override;
+  void Scrub() override { ScrubWorker(0); }
 
  private:
   // What one host thread keeps between launches.
@@ -105,6 +109,7 @@ class GridRunnerImpl : public GridRunner {
   };
 
   void WorkerMain(int index);
+  void ScrubWorker(int index);
   void RunBlocks(int index);
   void RunInOrder(Worker& worker, HostThread& host);
   void RunInTurns(int index, HostThread& host);
@@ -115,6 +120,7 @@ class GridRunnerImpl : public GridRunner {
   void Start(const BlockContext& context) const;
   void DropOtherStacks();
   void WaitForLaunch(uint64_t seen);
+  static void WaitForZero(const std::atomic<int>& count);
 
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::thread> pool_;  // workers 1..; worker 0 is the caller
@@ -124,6 +130,7 @@ class GridRunnerImpl : public GridRunner {
   // wants: read together, so that a late waker never mixes two launches.
   std::atomic<uint64_t> generation_{0};
   std::atomic<int> helpers_running_{0};
+  std::atomic<int> helpers_scrubbing_{0};  // after that
   std::atomic<bool> stop_{false};
 
   const GridLaunch* launch_ = nullptr;
@@ -174,11 +181,25 @@ void GridRunnerImpl::WorkerMain(int index) {
     if (static_cast<uint64_t>(index) <= (seen & ((1 << kHelperBits) - 1))) {
       RunBlocks(index);
       helpers_running_.fetch_sub(1, std::memory_order_acq_rel);
+      ScrubWorker(index);
+      helpers_scrubbing_.fetch_sub(1, std::memory_order_acq_rel);
     }
   }
 }
 
+// On the worker's own thread.
+void GridRunnerImpl::ScrubWorker(int index) {
+  Worker& worker = *workers_[index];
+  ScrubStack();
+  if (worker.fibers != nullptr) worker.fibers->Scrub();
+  for (const std::unique_ptr<ResidentBlock>& resident : worker.residents)
+    resident->threads.Scrub();
+}
+
 void GridRunnerImpl::RunBlocks(int index) {
+  // Local memory lies below what ScrubStack spares.
+  void* spared = __builtin_alloca(2 * kSparedStackBytes);
+  asm volatile("" : : "r"(spared) : "memory");
   const GridLaunch& launch = *launch_;
   Worker& worker = *workers_[index];
   HostThread& host = CurrentHostThread();
@@ -302,7 +323,18 @@ void GridRunnerImpl::DropOtherStacks() {
   }
 }
 
+void GridRunnerImpl::WaitForZero(const std::atomic<int>& count) {
+  for (int spins = 0; count.load(std::memory_order_acquire) > 0;) {
+    if (++spins < kSpins) {
+      __builtin_ia32_pause();
+    } else {
+      sched_yield();
+    }
+  }
+}
+
 GridResult GridRunnerImpl::Run(const GridLaunch& launch) {
+  WaitForZero(helpers_scrubbing_);
   launch_ = &launch;
   block_count_ = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
   int used = launch.shadow != nullptr ? 1 : threads();
@@ -323,7 +355,7 @@ GridResult GridRunnerImpl::Run(const GridLaunch& launch) {
     worker->printf_buffer.Clear();
     buffers.push_back(&worker->printf_buffer);
   }
-  helpers_running_ = used - 1;
+  helpers_running_ = helpers_scrubbing_ = used - 1;
   GridResult result;
   const double start = NowNs();
   if (used > 1) {
@@ -335,13 +367,7 @@ GridResult GridRunnerImpl::Run(const GridLaunch& launch) {
     wake_.notify_all();
   }
   RunBlocks(0);
-  for (int spins = 0; helpers_running_.load(std::memory_order_acquire) > 0;) {
-    if (++spins < kSpins) {
-      __builtin_ia32_pause();
-    } else {
-      sched_yield();
-    }
-  }
+  WaitForZero(helpers_running_);
   result.duration_ns = NowNs() - start;
   result.printf_output = PrintfBuffer::Merge(buffers, kPrintfLimitBytes);
   return result;

@@ -46,6 +46,10 @@ class GridRunner {
   virtual ~GridRunner() = default;
   virtual int threads() const = 0;
   virtual GridResult Run(const GridLaunch& launch) = 0;
+  // Clears what the last launch left in local and shared memory, where the next
+  // one could find it. The helpers do so by themselves; this is for the
+  // caller's part, when nobody waits.
+  virtual void Scrub() = 0;
 };
 
 }  // namespace reprise::cpu

@@ -236,12 +236,48 @@ TEST_F(UnitMemoryTest, SpareGlobalsComeBackWithEveryRestore) {
   EXPECT_EQ(second % 64, 0u);
   EXPECT_GE(second, first + 4);
   Floats(Map(*memory, first))[0] = 3;
-  memory->CaptureSpare();
+  memory->CaptureSpare(first);
   Floats(Map(*memory, first))[0] = 8;
   memory->Restore();
   EXPECT_EQ(Floats(Map(*memory, first))[0], 3);
   EXPECT_EQ(memory->AllocateSpare(1 << 30, 16).status().code(),
             absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(UnitMemoryTest, SpareMemoryThatIsFreedServesAgain) {
+  auto memory = Create();
+  const uint64_t kept = *memory->AllocateSpare(64, 16);
+  Floats(Map(*memory, kept))[0] = 3;
+  memory->CaptureSpare(kept);
+  for (int load = 0; load < 100; ++load) {
+    const auto block = memory->AllocateSpare(1 << 20, 16);
+    ASSERT_TRUE(block.ok()) << block.status();
+    EXPECT_GE(*block, kept + 64);
+    memory->FreeSpare(*block);
+  }
+  // What others have is not what was captured.
+  Floats(Map(*memory, kept))[0] = 8;
+  memory->CaptureSpare(*memory->AllocateSpare(16, 16));
+  memory->Restore();
+  EXPECT_EQ(Floats(Map(*memory, kept))[0], 3);
+}
+
+TEST_F(UnitMemoryTest, SpareMemoryThatIsNobodysKeepsNothing) {
+  auto memory = Create();
+  const uint64_t variable = *memory->AllocateSpare(4, 4);
+  memory->Restore();
+  EXPECT_TRUE(memory->Verify({}).ranges.empty() ||
+              !memory->Verify({}).ranges.back().outside_write_set());
+  // In the variable's page and far from it.
+  for (const uint64_t offset : {uint64_t{400}, uint64_t{9} << 20}) {
+    Floats(Map(*memory, variable))[offset / 4] = 5;
+    const Verdict verdict = memory->Verify({});
+    EXPECT_FALSE(verdict.equal);
+    EXPECT_THAT(verdict.ranges.back().name(),
+                testing::HasSubstr("belongs to no variable"));
+    memory->Restore();
+    EXPECT_EQ(Floats(Map(*memory, variable))[offset / 4], 0);
+  }
 }
 
 }  // namespace
