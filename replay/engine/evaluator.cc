@@ -7,9 +7,11 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "replay/base/log.h"
 #include "replay/base/status_macros.h"
@@ -26,6 +28,7 @@ namespace {
 // tolerance.
 constexpr double kLearnedToleranceFactor = 4;
 constexpr absl::Duration kFirstReplayLimit = absl::Minutes(5);
+constexpr size_t kPrintedShown = 200;  // bytes in a message
 // Another kind of device may differ this much from the recording one before its
 // own result becomes the reference.
 constexpr double kOtherDeviceAbsolute = 1e-5;
@@ -109,6 +112,13 @@ UnitReader WithLearnedTolerances(const UnitReader& unit,
     }
   }
   return unit.WithManifest(std::move(manifest));
+}
+
+// Blocks print in no order.
+std::string SortedLines(const std::string& text) {
+  std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  std::sort(lines.begin(), lines.end());
+  return absl::StrJoin(lines, "\n");
 }
 
 bool RecordedOnOtherKindOfDevice(const v1::Unit& unit,
@@ -318,6 +328,12 @@ absl::Status Evaluator::ReplayForSpread(std::map<uint64_t, double>* spread) {
     Verdict verdict;
     ASSIGN_OR_RETURN(LaunchReport report, ReplayBaseline(&verdict));
     times.push_back(report.device_time);
+    const std::string printed = SortedLines(report.printf_output);
+    if (replay == 0) {
+      baseline_.printed = printed;
+    } else if (baseline_.printed != printed) {
+      baseline_.printed.reset();
+    }
     if (BitsDiffer(verdict.ranges)) baseline_.deterministic = false;
     RETURN_IF_ERROR(NoteSpread(verdict.ranges, spread));
   }
@@ -497,6 +513,16 @@ bool Evaluator::RunAndJudge(LoadedKernel& kernel,
   if (!verdict.equal) {
     outcome->set_kind(v1::OUTCOME_KIND_WRONG_RESULT);
     outcome->set_diagnostics(DescribeVerdict(verdict.ranges));
+    return false;
+  }
+  if (baseline_.printed.has_value() &&
+      SortedLines(report->printf_output) != *baseline_.printed) {
+    outcome->set_kind(v1::OUTCOME_KIND_WRONG_RESULT);
+    outcome->set_diagnostics(absl::StrCat(
+        "it prints something else (device printf): got \"",
+        absl::CHexEscape(report->printf_output.substr(0, kPrintedShown)),
+        "\", expected what the unmodified kernel prints, in any order of "
+        "lines"));
     return false;
   }
   time->device_ns = absl::ToDoubleNanoseconds(report->device_time);

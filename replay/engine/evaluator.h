@@ -101,6 +101,9 @@ struct BaselineReport {
   v1::CompileReply code;
   v1::LaunchConfig launch;
   v1::ClockReport clocks;  // of these replays
+  // What it prints (device printf), its lines sorted, where that is the same
+  // each time; unset where it is not.
+  std::optional<std::string> printed;
   std::vector<std::string>
       frontends;                  // that may remix, the preferred one first
   std::string refused_frontends;  // the others, and why

@@ -4,28 +4,50 @@
 #include <cstring>
 #include <random>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "replay/base/file_util.h"
 #include "replay/base/status_macros.h"
 #include "replay/engine/compile_input.h"
 #include "replay/engine/launch_geometry.h"
+#include "replay/engine/paired_statistics.h"
 
 namespace reprise {
 namespace {
 
 constexpr absl::Duration kReplayLimit = absl::Minutes(5);
+// To see whether a claimed speed-up is there.
+constexpr int kPairs = 10;
+constexpr int kFewestPairs = 5;
+constexpr absl::Duration kPairsLimit = absl::Seconds(30);
+
+// Of either sign.
+template <typename Float>
+bool IsZero(const std::string& bytes) {
+  for (size_t at = 0; at + sizeof(Float) <= bytes.size(); at += sizeof(Float)) {
+    Float value;
+    std::memcpy(&value, bytes.data() + at, sizeof(Float));
+    if (value != 0) return false;
+  }
+  return true;
+}
 
 template <typename Float>
 void PerturbElements(std::string* bytes, std::mt19937_64& random,
                      double amplitude) {
   std::uniform_real_distribution<double> uniform(-amplitude, amplitude);
+  const bool zeros = IsZero<Float>(*bytes);
   for (size_t at = 0; at + sizeof(Float) <= bytes->size();
        at += sizeof(Float)) {
     Float value;
     std::memcpy(&value, bytes->data() + at, sizeof(Float));
-    if (std::isfinite(value))
-      value = static_cast<Float>(value * (1 + uniform(random)));
+    if (std::isfinite(value)) {
+      value = static_cast<Float>(zeros ? uniform(random)
+                                       : value * (1 + uniform(random)));
+    }
     std::memcpy(bytes->data() + at, &value, sizeof(Float));
   }
 }
@@ -59,8 +81,9 @@ struct Runner {
   ResidentUnit& resident;
   uint64_t seed;
 
-  absl::Status Run(LoadedKernel& kernel, const v1::LaunchConfig& launch,
-                   std::string_view who) {
+  absl::StatusOr<absl::Duration> Run(LoadedKernel& kernel,
+                                     const v1::LaunchConfig& launch,
+                                     std::string_view who) {
     RETURN_IF_ERROR(resident.Restore());
     RETURN_IF_ERROR(resident.Poison(seed));
     LaunchOptions options;
@@ -69,11 +92,52 @@ struct Runner {
     options.poison_seed = seed;
     ASSIGN_OR_RETURN(const LaunchReport report,
                      resident.Launch(kernel, options));
-    if (report.kind == v1::OUTCOME_KIND_OK) return absl::OkStatus();
+    if (report.kind == v1::OUTCOME_KIND_OK) return report.device_time;
     return absl::FailedPreconditionError(absl::StrCat(
         std::string(who), " fails on perturbed inputs: ", report.diagnostics));
   }
 };
+
+// Code and launch of one side of the comparison.
+struct Side {
+  LoadedKernel& kernel;
+  const v1::LaunchConfig launch;
+  const char* name;
+};
+
+// In turns, as A B B A.
+absl::StatusOr<RatioEstimate> MeasureRatio(Runner& runner, const Side& baseline,
+                                           const Side& variant) {
+  std::vector<double> a, b;
+  const absl::Time start = absl::Now();
+  for (int pair = 0; pair < kPairs; ++pair) {
+    if (pair >= kFewestPairs && absl::Now() - start > kPairsLimit) break;
+    for (const bool baseline_turn : {pair % 2 == 0, pair % 2 != 0}) {
+      const Side& side = baseline_turn ? baseline : variant;
+      ASSIGN_OR_RETURN(const absl::Duration time,
+                       runner.Run(side.kernel, side.launch, side.name));
+      (baseline_turn ? a : b).push_back(absl::ToDoubleNanoseconds(time));
+    }
+  }
+  return EstimateRatio(a, b, 0.999);
+}
+
+// Whether the speed-up that is claimed is there, half of it at least.
+absl::Status CheckClaim(Runner& runner, const Side& baseline,
+                        const Side& variant, double claimed,
+                        PerturbedVerdict* verdict) {
+  ASSIGN_OR_RETURN(const RatioEstimate estimate,
+                   MeasureRatio(runner, baseline, variant));
+  verdict->ratio = estimate.ratio;
+  if (estimate.high >= 1 + (claimed - 1) / 2) return absl::OkStatus();
+  verdict->verified = false;
+  verdict->diagnostics = absl::StrFormat(
+      "on perturbed inputs it is %.3g times as fast as the baseline (at most "
+      "%.3g), on the recorded ones %.3g times: it tells the recorded inputs "
+      "from others",
+      estimate.ratio, estimate.high, claimed);
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -143,12 +207,18 @@ absl::StatusOr<PerturbedVerdict> VerifyOnPerturbedInputs(
   ASSIGN_OR_RETURN(const auto variant_kernel,
                    resident->LoadKernel(code, symbol));
   Runner runner{*resident, options.seed};
-  RETURN_IF_ERROR(
-      runner.Run(*baseline_kernel, baseline.launch, "the unmodified kernel"));
-  RETURN_IF_ERROR(resident->AdoptReference());
-  absl::Status ran = runner.Run(
+  const Side of_baseline{*baseline_kernel, baseline.launch,
+                         "the unmodified kernel"};
+  const Side of_variant{
       *variant_kernel,
-      VariantLaunch(unit.manifest().launch(), variant.launch()), "the variant");
+      VariantLaunch(unit.manifest().launch(), variant.launch()), "the variant"};
+  RETURN_IF_ERROR(
+      runner.Run(of_baseline.kernel, of_baseline.launch, of_baseline.name)
+          .status());
+  RETURN_IF_ERROR(resident->AdoptReference());
+  const absl::Status ran =
+      runner.Run(of_variant.kernel, of_variant.launch, of_variant.name)
+          .status();
   if (absl::IsFailedPrecondition(ran)) {
     verdict.diagnostics = std::string(ran.message());
     return verdict;
@@ -157,9 +227,13 @@ absl::StatusOr<PerturbedVerdict> VerifyOnPerturbedInputs(
   ASSIGN_OR_RETURN(const Verdict compared,
                    resident->Verify(baseline.tolerance));
   verdict.verified = compared.equal;
-  if (!compared.equal)
+  if (!compared.equal) {
     verdict.diagnostics =
         absl::StrCat("on perturbed inputs: ", DescribeVerdict(compared.ranges));
+  } else if (options.claimed_ratio >= kLeastClaim) {
+    RETURN_IF_ERROR(CheckClaim(runner, of_baseline, of_variant,
+                               options.claimed_ratio, &verdict));
+  }
   return verdict;
 }
 

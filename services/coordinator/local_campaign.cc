@@ -535,6 +535,7 @@ absl::Status LocalCampaign::Confirm(v1::Result* result) {
     if (!SurelyFaster(outcome)) continue;
     PerturbOptions perturb;
     perturb.seed = options_.seed;
+    perturb.claimed_ratio = outcome.speedup().ratio();
     ASSIGN_OR_RETURN(const PerturbedVerdict verdict,
                      VerifyOnPerturbedInputs(evaluator_->unit(), device_, pool_,
                                              evaluator_->baseline(),
