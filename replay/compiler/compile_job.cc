@@ -73,31 +73,33 @@ absl::Status CompileJob::WantFrontend(int index) {
 }
 
 absl::StatusOr<std::unique_ptr<llvm::Module>> CompileJob::CompileUnit(
-    int index) {
+    int index, const Overlays& overlays) {
   Note(absl::StrCat("front end on ",
                     known_.input.translation_units(index).main_file()));
   RETURN_IF_ERROR(WantFrontend(index));
   // Precompiled headers pay from the second compile on; the recorder, which
   // compiles once, has no overlays.
-  const bool fast = options_.use_pch && !variant_.sources().empty();
+  const bool fast = options_.use_pch && !overlays.empty();
   FrontendResult result =
-      known_.frontends[index]->Compile(variant_.sources(), fast, context_);
+      known_.frontends[index]->Compile(overlays, fast, context_);
   reply_.set_used_pch(reply_.used_pch() || result.used_pch);
+  if (!result.foreign_files.empty()) return Reject(result.foreign_files);
   if (result.module == nullptr)
     return absl::InvalidArgumentError(result.diagnostics);
   NameVariablesByUnit(known_.input.translation_units(index), *result.module);
   return std::move(result.module);
 }
 
-absl::StatusOr<std::unique_ptr<llvm::Module>> CompileJob::LoadUnit(int index) {
+absl::StatusOr<std::unique_ptr<llvm::Module>> CompileJob::LoadUnit(
+    int index, const Overlays& overlays) {
   const v1::CompileTranslationUnit& unit =
       known_.input.translation_units(index);
   bool edited = unit.ir().empty();
-  if (!edited && !variant_.sources().empty()) {
+  if (!edited && !overlays.empty()) {
     RETURN_IF_ERROR(WantFrontend(index));
-    edited = known_.frontends[index]->Reads(variant_.sources());
+    edited = known_.frontends[index]->Reads(overlays);
   }
-  if (edited) return CompileUnit(index);
+  if (edited) return CompileUnit(index, overlays);
   Note(absl::StrCat("reading IR of ", unit.main_file()));
   auto module = llvm::parseBitcodeFile(
       llvm::MemoryBufferRef(unit.ir(), unit.main_file()), context_);
@@ -109,25 +111,32 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> CompileJob::LoadUnit(int index) {
   return std::move(*module);
 }
 
-absl::StatusOr<std::unique_ptr<llvm::Module>> CompileJob::LinkUnits() {
-  const Stopwatch watch;
-  ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module, LoadUnit(0));
-  std::vector<std::string> kernels(known_.input.kernels().begin(),
-                                   known_.input.kernels().end());
-  const bool everything = kernels.empty();
-  if (everything) kernels = KernelNames(*module);
+absl::StatusOr<std::unique_ptr<llvm::Module>> CompileJob::JoinUnits(
+    const Overlays& overlays, std::vector<std::string>& kernels) {
+  ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module, LoadUnit(0, overlays));
+  if (kernels.empty()) kernels = KernelNames(*module);
   for (int i = 1; i < known_.input.translation_units_size(); ++i) {
-    ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> more, LoadUnit(i));
+    ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> more, LoadUnit(i, overlays));
     Note("linking IR");
     if (llvm::Linker::linkModules(*module, std::move(more)))
       return absl::InvalidArgumentError(backend_errors_);
   }
-  reply_.set_frontend_ms(watch.ElapsedMs());
+  return module;
+}
+
+absl::StatusOr<std::unique_ptr<llvm::Module>> CompileJob::LinkUnits() {
+  const Stopwatch watch;
+  kernels_.assign(known_.input.kernels().begin(), known_.input.kernels().end());
+  const bool everything = kernels_.empty();
+  ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module,
+                   JoinUnits(variant_.sources(), kernels_));
   // IR as the recorder keeps it is whole: other kernels are units too.
-  if (target_ != v1::COMPILE_TARGET_DEVICE_IR || !everything)
+  if (target_ != v1::COMPILE_TARGET_DEVICE_IR || !everything) {
     RETURN_IF_ERROR(
-        SelectKernels(kernels, known_.input.keep_variables(), *module));
-  kernels_ = std::move(kernels);
+        SelectKernels(kernels_, known_.input.keep_variables(), *module));
+    if (!variant_.sources().empty()) RETURN_IF_ERROR(CheckCode(*module));
+  }
+  reply_.set_frontend_ms(watch.ElapsedMs());
   return module;
 }
 
@@ -344,6 +353,8 @@ absl::Status CompileJob::Run() {
   }
   if (known_.options.empty())
     return absl::InternalError("got a compile input without translation units");
+  RETURN_IF_ERROR(CheckPipeline());
+  RETURN_IF_ERROR(CheckEditedFiles());
   if (variant_.frontend() == "nvrtc") return RunNvidia();
   const ScopedLlvmOptions process_options(variant_.codegen(),
                                           known_.options[0]);

@@ -6,6 +6,7 @@
 #define REPRISE_REPLAY_COMPILER_COMPILE_JOB_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Target/TargetMachine.h"
+#include "replay/compiler/code_inventory.h"
 #include "replay/compiler/compiler.h"
 #include "replay/compiler/frontend.h"
 #include "replay/compiler/nvidia_frontend.h"
@@ -50,6 +52,8 @@ struct KnownInput {
   std::vector<std::unique_ptr<Frontend>> frontends;  // null until wanted
   std::vector<std::unique_ptr<NvidiaFrontend>> nvidia_frontends;  // the same
   std::vector<UnitOptions> options;
+  // Of the unmodified code, by front end; unset until wanted.
+  std::optional<CodeInventory> recorded, recorded_ptx;
 };
 
 // One compile: the reply is filled as the steps go. Steps return the variant's
@@ -66,10 +70,31 @@ class CompileJob {
   absl::Status Run();
 
  private:
+  using Overlays = Frontend::Overlays;
+
   absl::Status WantFrontend(int index);
-  absl::StatusOr<std::unique_ptr<llvm::Module>> LoadUnit(int index);
-  absl::StatusOr<std::unique_ptr<llvm::Module>> CompileUnit(int index);
+  absl::StatusOr<std::unique_ptr<llvm::Module>> LoadUnit(
+      int index, const Overlays& overlays);
+  absl::StatusOr<std::unique_ptr<llvm::Module>> CompileUnit(
+      int index, const Overlays& overlays);
+  // All units as one module. `kernels`: those that are wanted; empty: all of
+  // the first unit, which are added.
+  absl::StatusOr<std::unique_ptr<llvm::Module>> JoinUnits(
+      const Overlays& overlays, std::vector<std::string>& kernels);
   absl::StatusOr<std::unique_ptr<llvm::Module>> LinkUnits();
+
+  // --- What a variant may not do (compile_job_guards.cc).
+  // The reply gets kind REJECTED, whatever the status says.
+  absl::Status Reject(const std::vector<std::string>& reasons);
+  // Passes that touch more than the module.
+  absl::Status CheckPipeline();
+  // Edits of files that are not the user's own.
+  absl::Status CheckEditedFiles();
+  // Code that does what the recorded code does not.
+  absl::Status CheckCode(const llvm::Module& module);
+  absl::Status CheckPtx(const std::vector<std::string>& ptx);
+  absl::Status WantRecordedInventory();
+  absl::Status WantRecordedPtxInventory();
   // Kernels and variables, before the target's own changes.
   void Describe(const llvm::Module& module);
   absl::Status FinishIr(llvm::Module& module);
@@ -85,7 +110,8 @@ class CompileJob {
   absl::Status RunNvidia();
   absl::Status WantNvidiaFrontend(int index);
   // PTX of all units, the kernels under the names that the input has.
-  absl::StatusOr<std::vector<std::string>> CompileByNvidia();
+  absl::StatusOr<std::vector<std::string>> CompileByNvidia(
+      const Overlays& overlays, const v1::CodegenOptions& codegen);
   absl::Status NameKernels(std::vector<std::string>& ptx);
   absl::Status DescribePtx(const std::vector<std::string>& ptx);
   absl::Status RunPasses(llvm::TargetMachine& machine, llvm::Module& module);

@@ -44,7 +44,8 @@ absl::Status CompileJob::WantNvidiaFrontend(int index) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> CompileJob::CompileByNvidia() {
+absl::StatusOr<std::vector<std::string>> CompileJob::CompileByNvidia(
+    const Overlays& overlays, const v1::CodegenOptions& codegen) {
   const Stopwatch watch;
   std::vector<std::string> ptx;
   for (int i = 0; i < known_.input.translation_units_size(); ++i) {
@@ -52,8 +53,7 @@ absl::StatusOr<std::vector<std::string>> CompileJob::CompileByNvidia() {
                       known_.input.translation_units(i).main_file()));
     RETURN_IF_ERROR(WantNvidiaFrontend(i));
     ASSIGN_OR_RETURN(NvidiaFrontend::Result result,
-                     known_.nvidia_frontends[i]->Compile(variant_.sources(),
-                                                         variant_.codegen()));
+                     known_.nvidia_frontends[i]->Compile(overlays, codegen));
     if (!result.nvcc_because.empty()) {
       absl::StrAppend(reply_.mutable_diagnostics(),
                       "compiled by nvcc, since NVRTC cannot take ",
@@ -109,8 +109,10 @@ absl::Status CompileJob::RunNvidia() {
         "or "
         "noted accesses): it makes code for GPUs only; use front end clang");
   RETURN_IF_ERROR(CheckNvidiaVariant(variant_));
-  ASSIGN_OR_RETURN(std::vector<std::string> ptx, CompileByNvidia());
+  ASSIGN_OR_RETURN(std::vector<std::string> ptx,
+                   CompileByNvidia(variant_.sources(), variant_.codegen()));
   RETURN_IF_ERROR(NameKernels(ptx));
+  if (!variant_.sources().empty()) RETURN_IF_ERROR(CheckPtx(ptx));
   ptx[0] = SetPtxLimits(ptx[0], variant_.codegen(),
                         variant_.codegen().has_max_registers()
                             ? variant_.codegen().max_registers()

@@ -55,7 +55,8 @@ class CompilePool {
 
   // Blocks until built. `input` is shared by all variants of a unit
   // (input->key() names it). A Status is an error of this machine; a variant
-  // that does not compile is a reply of kind COMPILE_ERROR with diagnostics.
+  // that does not compile is a reply of kind COMPILE_ERROR with diagnostics,
+  // one that a static guard holds back of kind REJECTED.
   virtual absl::StatusOr<v1::CompileReply> Compile(
       const std::shared_ptr<const v1::CompileInput>& input,
       const v1::Variant& variant, v1::CompileTarget target) = 0;

@@ -62,7 +62,8 @@ class CompilerImpl : public Compiler {
     if (status.ok())
       status =
           CompileJob(*known, variant, target, options_, shared_, reply).Run();
-    reply.set_kind(KindOf(status));
+    if (reply.kind() != v1::OUTCOME_KIND_REJECTED)
+      reply.set_kind(KindOf(status));
     if (!status.ok()) {
       reply.clear_code();
       reply.set_diagnostics(

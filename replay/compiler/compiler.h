@@ -43,9 +43,10 @@ class Compiler {
   virtual void ForgetAllBut(const std::string& key) = 0;
 
   // Never fails by itself: kind COMPILE_ERROR is the variant's fault (source,
-  // pipeline, options, a construct the target cannot run), INFRASTRUCTURE is
-  // this machine's (a missing toolkit, damaged IR). An unknown key gives
-  // need_input.
+  // pipeline, options, a construct the target cannot run), REJECTED too (edited
+  // sources that read or do what the recorded ones do not, docs/guards.md),
+  // INFRASTRUCTURE is this machine's (a missing toolkit, damaged IR). An
+  // unknown key gives need_input.
   virtual v1::CompileReply Compile(const std::string& key,
                                    const v1::Variant& variant,
                                    v1::CompileTarget target) = 0;

@@ -1,5 +1,6 @@
 #include "replay/compiler/frontend.h"
 
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +8,8 @@
 #include "clang/Frontend/CompilerInstance.h"
 #include "clang/Frontend/MultiplexConsumer.h"
 #include "clang/Frontend/TextDiagnosticPrinter.h"
+#include "clang/Lex/PPCallbacks.h"
+#include "clang/Lex/Preprocessor.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 #include "replay/base/status_macros.h"
@@ -48,8 +51,20 @@ class UnitAction : public clang::EmitLLVMOnlyAction {
   std::vector<v1::CompiledKernelInfo> TakeKernels() {
     return std::move(kernels_);
   }
+  using CallbacksMaker = std::function<std::unique_ptr<clang::PPCallbacks>(
+      const clang::SourceManager&)>;
+  // Called when the preprocessor is there.
+  void AddCallbacks(CallbacksMaker maker) { maker_ = std::move(maker); }
 
  protected:
+  bool BeginSourceFileAction(clang::CompilerInstance& instance) override {
+    if (maker_) {
+      instance.getPreprocessor().addPPCallbacks(
+          maker_(instance.getSourceManager()));
+    }
+    return EmitLLVMOnlyAction::BeginSourceFileAction(instance);
+  }
+
   std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(
       clang::CompilerInstance& instance, llvm::StringRef file) override {
     std::vector<std::unique_ptr<clang::ASTConsumer>> consumers;
@@ -60,7 +75,59 @@ class UnitAction : public clang::EmitLLVMOnlyAction {
   }
 
  private:
+  CallbacksMaker maker_;
   std::vector<v1::CompiledKernelInfo> kernels_;
+};
+
+// Notes what is read beside the closure and the toolchain.
+class ForeignFileFinder : public clang::PPCallbacks {
+ public:
+  using KnownFile = std::function<bool(const std::string& clean_path)>;
+  ForeignFileFinder(const clang::SourceManager& sources, KnownFile is_known,
+                    std::string directory, std::vector<std::string>& found)
+      : sources_(sources),
+        is_known_(std::move(is_known)),
+        directory_(std::move(directory)),
+        found_(found) {}
+
+  void InclusionDirective(clang::SourceLocation place, const clang::Token&,
+                          llvm::StringRef, bool, clang::CharSourceRange,
+                          clang::OptionalFileEntryRef file, llvm::StringRef,
+                          llvm::StringRef, const clang::Module*, bool,
+                          clang::SrcMgr::CharacteristicKind) override {
+    Check(place, file);
+  }
+  void EmbedDirective(clang::SourceLocation place, llvm::StringRef, bool,
+                      clang::OptionalFileEntryRef file,
+                      const clang::LexEmbedParametersResult&) override {
+    Check(place, file);
+  }
+  void HasInclude(clang::SourceLocation place, llvm::StringRef, bool,
+                  clang::OptionalFileEntryRef file,
+                  clang::SrcMgr::CharacteristicKind) override {
+    Check(place, file);
+  }
+  void HasEmbed(clang::SourceLocation place, llvm::StringRef, bool,
+                clang::OptionalFileEntryRef file) override {
+    Check(place, file);
+  }
+
+ private:
+  void Check(clang::SourceLocation place, clang::OptionalFileEntryRef file) {
+    if (!file) return;
+    const std::string path = CleanPath(file->getName().str(), directory_);
+    if (is_known_(path)) return;
+    const clang::SourceLocation spelling = sources_.getSpellingLoc(place);
+    found_.push_back(absl::StrCat(
+        sources_.getFilename(spelling).str(), ":",
+        sources_.getSpellingLineNumber(spelling), ": the variant reads ", path,
+        ", which is no file of the unit or of the toolchain"));
+  }
+
+  const clang::SourceManager& sources_;
+  const KnownFile is_known_;
+  const std::string directory_;
+  std::vector<std::string>& found_;
 };
 
 using InvocationPtr = std::shared_ptr<clang::CompilerInvocation>;
@@ -85,9 +152,11 @@ struct Mode {
 class FrontendImpl : public Frontend {
  public:
   FrontendImpl(const v1::CompileTranslationUnit& unit,
-               std::vector<std::string> kernels, InvocationPtr invocation,
-               FileSystemPtr files, std::string main_text)
+               std::vector<std::string> kernels, Toolchain tools,
+               InvocationPtr invocation, FileSystemPtr files,
+               std::string main_text)
       : unit_(unit),
+        tools_(std::move(tools)),
         kernels_(std::move(kernels)),
         files_(std::move(files)),
         main_text_(std::move(main_text)),
@@ -142,7 +211,8 @@ class FrontendImpl : public Frontend {
       prefix->Use(*invocation, files, main_text.get());
       result.used_pch = true;
     }
-    Run(std::move(invocation), std::move(files), context, result);
+    Run(std::move(invocation), std::move(files), !overlays.empty(), context,
+        result);
     return result;
   }
 
@@ -155,8 +225,8 @@ class FrontendImpl : public Frontend {
     return main_text_;
   }
 
-  static void Run(InvocationPtr invocation, FileSystemPtr files,
-                  llvm::LLVMContext& context, FrontendResult& result) {
+  void Run(InvocationPtr invocation, FileSystemPtr files, bool edited,
+           llvm::LLVMContext& context, FrontendResult& result) const {
     llvm::raw_string_ostream stream(result.diagnostics);
     clang::CompilerInstance instance(std::move(invocation));
     clang::TextDiagnosticPrinter printer(stream, instance.getDiagnosticOpts());
@@ -164,6 +234,17 @@ class FrontendImpl : public Frontend {
     instance.createDiagnostics(&printer, /*ShouldOwnClient=*/false);
     instance.setVerboseOutputStream(llvm::nulls());
     UnitAction action(context);
+    // Without a closure nobody knows which files are the unit's.
+    if (edited && !paths_.empty()) {
+      action.AddCallbacks([&](const clang::SourceManager& sources) {
+        return std::make_unique<ForeignFileFinder>(
+            sources,
+            [&](const std::string& path) {
+              return paths_.contains(path) || IsSystemFile(path, unit_, tools_);
+            },
+            unit_.directory(), result.foreign_files);
+      });
+    }
     const bool done = instance.ExecuteAction(action);
     if (!done || instance.getDiagnostics().hasErrorOccurred()) return;
     result.module = action.takeModule();
@@ -172,6 +253,7 @@ class FrontendImpl : public Frontend {
   }
 
   const v1::CompileTranslationUnit& unit_;
+  const Toolchain tools_;
   const std::vector<std::string> kernels_;
   const FileSystemPtr files_;
   const std::string main_text_;
@@ -196,7 +278,7 @@ absl::StatusOr<std::unique_ptr<Frontend>> Frontend::Create(
     return absl::InvalidArgumentError(absl::StrCat(
         "cannot read ", unit.main_file(), ": ", main.getError().message()));
   }
-  return std::make_unique<FrontendImpl>(unit, std::move(kernels),
+  return std::make_unique<FrontendImpl>(unit, std::move(kernels), tools,
                                         std::move(invocation), std::move(files),
                                         (*main)->getBuffer().str());
 }

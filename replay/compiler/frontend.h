@@ -34,6 +34,9 @@ struct FrontendResult {
   // Errors as Clang prints them, file:line:column first.
   std::string diagnostics;
   bool used_pch = false;
+  // Files beside the unit's own and the toolchain's that edited sources read or
+  // ask for, "a.cu:3: ..." each. Their errors are not for a variant's author.
+  std::vector<std::string> foreign_files;
 };
 
 class Frontend {

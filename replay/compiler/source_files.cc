@@ -1,11 +1,13 @@
 #include "replay/compiler/source_files.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include "replay/compiler/source_tree.h"
 #include "replay/compiler/unit_options.h"
 
 namespace reprise {
@@ -13,6 +15,11 @@ namespace {
 
 using llvm::ErrorOr;
 using llvm::Twine;
+
+bool IsBelow(const std::string& path, const std::string& directory) {
+  return path.compare(0, directory.size(), directory) == 0 &&
+         (path.size() == directory.size() || path[directory.size()] == '/');
+}
 
 // The disk, with a working directory that need not exist, a set of directories
 // outside of which nothing is seen, and one directory that stands in for
@@ -78,11 +85,6 @@ class DiskView : public llvm::vfs::ProxyFileSystem {
   }
 
  private:
-  static bool IsBelow(const std::string& path, const std::string& directory) {
-    return path.compare(0, directory.size(), directory) == 0 &&
-           (path.size() == directory.size() || path[directory.size()] == '/');
-  }
-
   // The path on disk, or empty for one that is not to be seen.
   std::string Resolve(const Twine& path) const {
     llvm::SmallString<256> absolute;
@@ -194,6 +196,25 @@ FileSystemPtr AddOverlays(
       llvm::makeIntrusiveRefCnt<llvm::vfs::OverlayFileSystem>(std::move(base));
   all->pushOverlay(memory);
   return all;
+}
+
+bool IsSystemFile(const std::string& path,
+                  const v1::CompileTranslationUnit& unit,
+                  const Toolchain& tools) {
+  if (IsToolchainHeader(path)) return true;
+  std::vector<std::string> places = {"/usr/include", "/usr/local/include",
+                                     "/usr/lib"};
+  for (const std::string& cuda :
+       {ParseUnitOptions(unit).cuda_path, tools.cuda_home}) {
+    if (cuda.empty()) continue;
+    places.push_back(CleanPath(cuda + "/include", "/"));
+    places.push_back(CleanPath(cuda + "/nvvm", "/"));
+  }
+  if (!tools.clang_resources.empty())
+    places.push_back(CleanPath(tools.clang_resources, "/"));
+  return std::any_of(
+      places.begin(), places.end(),
+      [&](const std::string& place) { return IsBelow(path, place); });
 }
 
 }  // namespace reprise

@@ -35,6 +35,12 @@ FileSystemPtr AddOverlays(
 // `path` made absolute against the unit's directory, without . and .. parts.
 std::string CleanPath(const std::string& path, const std::string& directory);
 
+// Whether a file belongs to the toolchain or the system and not to the user.
+// `path` is clean.
+bool IsSystemFile(const std::string& path,
+                  const v1::CompileTranslationUnit& unit,
+                  const Toolchain& tools);
+
 }  // namespace reprise
 
 #endif  // REPRISE_REPLAY_COMPILER_SOURCE_FILES_H_

@@ -173,11 +173,18 @@ TEST_F(FrontendTest, OnlyEditedUnitsAreCompiledAgain) {
   input.mutable_translation_units(0)->set_ir(ir.code());
   input.add_kernels(kKernel);
   input.set_key("with-ir");
-  // An overlay of a file that the unit does not read: its IR serves.
-  const v1::CompileReply unrelated =
-      Compile(input, Edit(tree_.Path("more.h"), "#error never read\n"));
+  // An overlay of a file that the first unit does not read: its IR serves.
+  tree_.Write("other.cu", "__device__ int Other() { return 1; }\n");
+  v1::CompileInput two = input;
+  two.set_key("two");
+  *two.add_translation_units() =
+      Enclosed(InputFor(tree_.Path("other.cu"))).translation_units(0);
+  two.mutable_translation_units(0)->mutable_files(0)->set_content(
+      "#error compiled again\n");
+  const v1::CompileReply unrelated = Compile(
+      two,
+      Edit(tree_.Path("other.cu"), "__device__ int Other() { return 2; }\n"));
   ASSERT_EQ(Describe(unrelated), "OK");
-  EXPECT_FALSE(unrelated.used_pch());
   EXPECT_EQ(unrelated.code_sha256(), Compile(input, {}).code_sha256());
   EXPECT_EQ(
       Compile(input, Edit(tree_.Path("helper.h"), "#error read\n")).kind(),
