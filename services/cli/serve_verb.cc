@@ -26,10 +26,9 @@ struct ServeOptions {
 // Of this user alone.
 std::string DefaultSocket() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  const std::string directory =
-      runtime != nullptr && *runtime == '/'
-          ? absl::StrCat(runtime, "/reprise")
-          : absl::StrCat("/tmp/reprise-", getuid());
+  const std::string directory = runtime != nullptr && *runtime == '/'
+                                    ? absl::StrCat(runtime, "/reprise")
+                                    : absl::StrCat("/tmp/reprise-", getuid());
   return absl::StrCat("unix:", directory, "/serve.sock");
 }
 
@@ -69,8 +68,7 @@ absl::Status Serve(const ServeOptions& options, CliContext* context) {
   for (const std::string& kind : kinds) {
     ASSIGN_OR_RETURN(std::unique_ptr<Device> device, context->MakeDevice(kind));
     names.push_back(absl::StrCat(kind, " (", device->facts().name, ")"));
-    cores.push_back(
-        ReplayCore::Create(core, *store, std::move(device), *pool));
+    cores.push_back(ReplayCore::Create(core, *store, std::move(device), *pool));
   }
   const std::atomic<bool>* const stop = InterruptFlag();
   SetWorthFinishing(true);

@@ -55,8 +55,8 @@ bool SetSerial(X509* certificate) {
   return serial != nullptr &&
          BN_rand(serial.get(), kSerialBits, BN_RAND_TOP_ANY,
                  BN_RAND_BOTTOM_ANY) == 1 &&
-         BN_to_ASN1_INTEGER(serial.get(),
-                            X509_get_serialNumber(certificate)) != nullptr;
+         BN_to_ASN1_INTEGER(serial.get(), X509_get_serialNumber(certificate)) !=
+             nullptr;
 }
 
 bool AddExtension(X509* certificate, X509* issuer, int nid,
@@ -87,8 +87,8 @@ absl::StatusOr<Identity> Make(const std::string& name, int days,
   X509* const certificate = made.certificate.get();
   const std::string common_name = absl::StrCat(kNamePrefix, name);
   X509_NAME* const subject = X509_get_subject_name(certificate);
-  X509* const signer = issuer == nullptr ? certificate
-                                         : issuer->certificate.get();
+  X509* const signer =
+      issuer == nullptr ? certificate : issuer->certificate.get();
   const bool described =
       X509_set_version(certificate, X509_VERSION_3) == 1 &&
       SetSerial(certificate) &&
@@ -105,8 +105,8 @@ absl::StatusOr<Identity> Make(const std::string& name, int days,
   if (!described) return CryptoError("cannot describe a certificate");
   for (const Extension& extension : extensions) {
     if (!AddExtension(certificate, signer, extension.nid, extension.value))
-      return CryptoError(absl::StrCat("cannot say ", extension.value,
-                                      " in a certificate"));
+      return CryptoError(
+          absl::StrCat("cannot say ", extension.value, " in a certificate"));
   }
   EVP_PKEY* const signing =
       issuer == nullptr ? made.key.get() : issuer->key.get();
@@ -130,7 +130,8 @@ absl::Status WriteIdentity(const std::string& directory,
                                0, nullptr, nullptr) != 1)
     return CryptoError("cannot write a certificate");
   const std::string base = absl::StrCat(directory, "/", name);
-  RETURN_IF_ERROR(WriteFileAtomically(base + ".key", Contents(key.get()), 0600));
+  RETURN_IF_ERROR(
+      WriteFileAtomically(base + ".key", Contents(key.get()), 0600));
   return WriteFileAtomically(base + ".pem", Contents(certificate.get()), 0600);
 }
 
@@ -149,17 +150,20 @@ absl::StatusOr<Identity> ReadIdentity(const std::string& directory,
       PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr));
   if (read.certificate == nullptr || read.key == nullptr) {
     return absl::DataLossError(absl::StrCat(
-        base, ".pem or .key holds no certificate and key; remove both to make "
-              "a new authority"));
+        base,
+        ".pem or .key holds no certificate and key; remove both to make "
+        "a new authority"));
   }
   return read;
 }
 
 bool IsHostName(const std::string& host) {
   return !host.empty() && host.size() < 254 &&
-         std::all_of(host.begin(), host.end(), [](unsigned char c) {
-           return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '*';
-         });
+         std::all_of(
+             host.begin(), host.end(),
+             [](unsigned char c) {
+               return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '*';
+             });
 }
 
 // "DNS:localhost,IP:127.0.0.1,..."
@@ -171,8 +175,8 @@ absl::StatusOr<std::string> AlternativeNames(
     const bool is_address = inet_pton(AF_INET, host.c_str(), address) == 1 ||
                             inet_pton(AF_INET6, host.c_str(), address) == 1;
     if (!is_address && !IsHostName(host)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "got host '", host, "', expected a name or an address"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("got host '", host, "', expected a name or an address"));
     }
     names.push_back(absl::StrCat(is_address ? "IP:" : "DNS:", host));
   }
@@ -184,13 +188,12 @@ absl::StatusOr<Identity> Authority(const std::string& directory, int days) {
       known.ok() || !absl::IsNotFound(known.status()))
     return known;
   // Longer than what it signs, which is made anew meanwhile.
-  ASSIGN_OR_RETURN(
-      Identity made,
-      Make("authority", 10 * days,
-           {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
-            {NID_key_usage, "critical,keyCertSign,cRLSign"},
-            {NID_subject_key_identifier, "hash"}},
-           nullptr));
+  ASSIGN_OR_RETURN(Identity made,
+                   Make("authority", 10 * days,
+                        {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
+                         {NID_key_usage, "critical,keyCertSign,cRLSign"},
+                         {NID_subject_key_identifier, "hash"}},
+                        nullptr));
   RETURN_IF_ERROR(WriteIdentity(directory, "ca", made));
   return made;
 }

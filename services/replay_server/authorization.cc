@@ -30,9 +30,8 @@ class Authorization : public grpc::AuthMetadataProcessor {
                        OutputMetadata*) override {
     const auto path = metadata.find(":path");
     const auto names = context->FindPropertyValues("x509_common_name");
-    return ToGrpc(
-        MayCall(names.empty() ? "" : RoleOf(Text(names.front())),
-                path == metadata.end() ? "" : Text(path->second)));
+    return ToGrpc(MayCall(names.empty() ? "" : RoleOf(Text(names.front())),
+                          path == metadata.end() ? "" : Text(path->second)));
   }
 };
 
@@ -40,14 +39,13 @@ class Authorization : public grpc::AuthMetadataProcessor {
 
 absl::Status MayCall(const std::string& role, const std::string& method) {
   if (role == "client") return absl::OkStatus();
-  const bool to_look_at =
-      std::find(std::begin(kToLookAt), std::end(kToLookAt), method) !=
-      std::end(kToLookAt);
+  const bool to_look_at = std::find(std::begin(kToLookAt), std::end(kToLookAt),
+                                    method) != std::end(kToLookAt);
   if (role == "viewer" && to_look_at) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat(
-      "got a certificate of role '", role, "', ", method, " needs role ",
-      to_look_at ? "viewer or client" : "client",
-      ": what it is given runs as code"));
+  return absl::PermissionDeniedError(
+      absl::StrCat("got a certificate of role '", role, "', ", method,
+                   " needs role ", to_look_at ? "viewer or client" : "client",
+                   ": what it is given runs as code"));
 }
 
 std::shared_ptr<grpc::AuthMetadataProcessor> NewAuthorization() {

@@ -18,8 +18,7 @@ Histogram::Histogram() : counts_(kBounds + 1) {
 }
 
 void Histogram::Add(double ms) {
-  const auto bound =
-      std::lower_bound(bounds_ms_.begin(), bounds_ms_.end(), ms);
+  const auto bound = std::lower_bound(bounds_ms_.begin(), bounds_ms_.end(), ms);
   ++counts_[static_cast<size_t>(bound - bounds_ms_.begin())];
   ++count_;
   sum_ms_ += ms;

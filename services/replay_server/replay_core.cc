@@ -227,11 +227,11 @@ void ReplayCore::ExpireLocked(Finished* finished) {
     for (const auto& participant : job->participants) {
       if (participant->ended || participant->expires > now) continue;
       counts_.set_expired(counts_.expired() + 1);
-      finished->Add(*participant,
-                    {.status = absl::DeadlineExceededError(absl::StrCat(
-                         "it waited for ",
-                         absl::FormatDuration(now - participant->asked),
-                         " and had not begun to run"))});
+      finished->Add(
+          *participant,
+          {.status = absl::DeadlineExceededError(absl::StrCat(
+               "it waited for ", absl::FormatDuration(now - participant->asked),
+               " and had not begun to run"))});
       looked_at.push_back(job);
     }
   };
@@ -301,7 +301,8 @@ v1::DeviceStatistics ReplayCore::Statistics() const {
   statistics.set_compiled(compiled_.size());
   statistics.set_budget_bytes(options_.budget_bytes);
   uint64_t bytes = 0;
-  for (const auto& [id, unit] : units_) bytes += unit->on_device() ? unit->bytes : 0;
+  for (const auto& [id, unit] : units_)
+    bytes += unit->on_device() ? unit->bytes : 0;
   statistics.set_resident_bytes(bytes);
   *statistics.mutable_queue() = queue_.ToProto();
   *statistics.mutable_compile() = compile_.ToProto();

@@ -21,7 +21,14 @@ class ReplayCore::Participant {
 };
 
 struct ReplayCore::Job {
-  enum class Stage { kParked, kWaiting, kCompiling, kCompiled, kRunning, kOver };
+  enum class Stage {
+    kParked,
+    kWaiting,
+    kCompiling,
+    kCompiled,
+    kRunning,
+    kOver
+  };
 
   bool wanted() const {
     for (const auto& participant : participants) {

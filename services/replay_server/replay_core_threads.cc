@@ -36,9 +36,8 @@ void ReplayCore::RunCompiler() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
     compile_work_.wait(lock, [this] {
-      const bool room =
-          compiled_.size() + compiling_ <
-          static_cast<size_t>(options_.most_compiled);
+      const bool room = compiled_.size() + compiling_ <
+                        static_cast<size_t>(options_.most_compiled);
       return stopped_ || !to_prebuild_.empty() || (!waiting_.empty() && room);
     });
     if (stopped_) return;
@@ -183,10 +182,9 @@ void ReplayCore::Run(const std::shared_ptr<Job>& job,
   const absl::Time end = absl::Now();
   v1::StageTimes* stages = outcome.mutable_stages();
   stages->set_compile_ms(job->compile_ms);
-  stages->set_queue_ms(
-      std::max(0.0, absl::ToDoubleMilliseconds(Now() - job->asked) -
-                        absl::ToDoubleMilliseconds(end - start) -
-                        job->compile_ms));
+  stages->set_queue_ms(std::max(
+      0.0, absl::ToDoubleMilliseconds(Now() - job->asked) -
+               absl::ToDoubleMilliseconds(end - start) - job->compile_ms));
   lock.lock();
   counts_.set_busy_s(counts_.busy_s() + absl::ToDoubleSeconds(end - start));
   const bool doubt = LeavesDeviceInDoubt(outcome);
@@ -194,8 +192,8 @@ void ReplayCore::Run(const std::shared_ptr<Job>& job,
     health_ = Health::kRecovering;
     recovering_unit_ = job->unit;
     fault_time_ = end;
-    fault_ = absl::StrCat("it recovers from an evaluation of ", job->unit,
-                          ": ", outcome.diagnostics());
+    fault_ = absl::StrCat("it recovers from an evaluation of ", job->unit, ": ",
+                          outcome.diagnostics());
   }
   Finished finished;
   Settle(job, std::move(outcome), &finished);

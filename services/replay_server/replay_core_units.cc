@@ -64,10 +64,10 @@ absl::Status SameTerms(const v1::LoadUnitRequest& loaded,
       std::equal(loaded.frontends().begin(), loaded.frontends().end(),
                  asked.frontends().begin(), asked.frontends().end());
   if (tolerance && frontends) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "unit ", loaded.unit_id(), " is loaded with another ",
-      tolerance ? "choice of front ends" : "tolerance",
-      " than was asked for; unload it first"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("unit ", loaded.unit_id(), " is loaded with another ",
+                   tolerance ? "choice of front ends" : "tolerance",
+                   " than was asked for; unload it first"));
 }
 
 }  // namespace
@@ -96,14 +96,13 @@ absl::StatusOr<ReplayCore::Unit*> ReplayCore::AdmitLocked(
     WantLoadLocked(*unit);
   }
   unit->last_used = next_use_++;
-  unit->lease_end = lease > absl::ZeroDuration() ? Now() + lease
-                                                 : absl::InfinitePast();
+  unit->lease_end =
+      lease > absl::ZeroDuration() ? Now() + lease : absl::InfinitePast();
   return unit.get();
 }
 
 absl::StatusOr<v1::ServedUnit> ReplayCore::LoadUnit(
-    const v1::LoadUnitRequest& request,
-    const std::function<bool()>& given_up) {
+    const v1::LoadUnitRequest& request, const std::function<bool()>& given_up) {
   ASSIGN_OR_RETURN(UnitReader reader, store_.Open(request.unit_id()));
   std::unique_lock<std::mutex> lock(mutex_);
   if (draining_) return absl::UnavailableError("the server ends");
@@ -142,9 +141,8 @@ absl::Status ReplayCore::UnloadUnit(const std::string& unit_id) {
   std::unique_lock<std::mutex> lock(mutex_);
   Unit* const unit = FindLocked(unit_id);
   if (unit == nullptr || unit->state == v1::UNIT_STATE_STORED) {
-    return absl::NotFoundError(absl::StrCat("unit ", unit_id,
-                                            " is not loaded on ",
-                                            device_->facts().kind));
+    return absl::NotFoundError(absl::StrCat(
+        "unit ", unit_id, " is not loaded on ", device_->facts().kind));
   }
   unit->unload_wanted = true;
   HandBackLocked(*unit, absl::CancelledError("its unit was unloaded"),
@@ -163,9 +161,8 @@ absl::Status ReplayCore::RenewLease(const std::string& unit_id,
   const std::lock_guard<std::mutex> lock(mutex_);
   Unit* const unit = FindLocked(unit_id);
   if (unit == nullptr || unit->state != v1::UNIT_STATE_READY) {
-    return absl::NotFoundError(absl::StrCat("unit ", unit_id,
-                                            " is not loaded on ",
-                                            device_->facts().kind));
+    return absl::NotFoundError(absl::StrCat(
+        "unit ", unit_id, " is not loaded on ", device_->facts().kind));
   }
   unit->lease_end = Now() + lease;
   return absl::OkStatus();
@@ -287,8 +284,7 @@ void ReplayCore::Load(const std::string& unit_id,
     const bool lasting = absl::IsFailedPrecondition(unit.error) ||
                          absl::IsDataLoss(unit.error) ||
                          absl::IsNotFound(unit.error);
-    unit.state =
-        lasting ? v1::UNIT_STATE_UNAVAILABLE : v1::UNIT_STATE_EVICTED;
+    unit.state = lasting ? v1::UNIT_STATE_UNAVAILABLE : v1::UNIT_STATE_EVICTED;
     LOG_WARNING("{} cannot be loaded: {}", unit_id,
                 std::string(unit.error.message()));
     HandBackLocked(unit, unit.error, &finished);

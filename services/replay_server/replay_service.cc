@@ -27,8 +27,8 @@ constexpr std::chrono::milliseconds kGlance(50);
 absl::Status CheckEvaluate(const v1::EvaluateRequest& request) {
   if (request.variants_size() == 0 || request.variants_size() > kMostVariants) {
     return absl::InvalidArgumentError(
-        absl::StrCat("got ", request.variants_size(), " variants, expected 1 to ",
-                     kMostVariants));
+        absl::StrCat("got ", request.variants_size(),
+                     " variants, expected 1 to ", kMostVariants));
   }
   if (std::abs(request.priority()) > kLargestPriority) {
     return absl::InvalidArgumentError(
@@ -113,9 +113,9 @@ grpc::Status ReplayServiceImpl::LoadUnit(grpc::ServerContext* context,
                                          v1::LoadUnitResponse* response) {
   const auto load = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(ReplayCore * core, CoreOf(request->device()));
-    ASSIGN_OR_RETURN(
-        *response->mutable_unit(),
-        core->LoadUnit(*request, [&] { return context->IsCancelled(); }));
+    ASSIGN_OR_RETURN(*response->mutable_unit(), core->LoadUnit(*request, [&] {
+      return context->IsCancelled();
+    }));
     return absl::OkStatus();
   };
   return ToGrpc(load());

@@ -96,8 +96,8 @@ class ReplayServerImpl : public ReplayServer {
     }
     address_ = options.listen;
     if (!absl::StartsWith(address_, "unix:"))
-      address_ = absl::StrCat(address_.substr(0, address_.rfind(':')), ":",
-                              port);
+      address_ =
+          absl::StrCat(address_.substr(0, address_.rfind(':')), ":", port);
     health_ = std::thread([this] { WatchHealth(); });
     return absl::OkStatus();
   }
@@ -127,14 +127,13 @@ class ReplayServerImpl : public ReplayServer {
   void WatchHealth() {
     std::unique_lock<std::mutex> lock(mutex_);
     do {
-      const bool serving =
-          std::all_of(cores_.begin(), cores_.end(), [](const auto& core) {
-            return core->Describe().serving();
-          });
+      const bool serving = std::all_of(
+          cores_.begin(), cores_.end(),
+          [](const auto& core) { return core->Describe().serving(); });
       for (const char* service : {"", "reprise.v1.ReplayService"})
         server_->GetHealthCheckService()->SetServingStatus(service, serving);
-    } while (!changed_.wait_for(lock, kHealthInterval,
-                                [this] { return ending_; }));
+    } while (
+        !changed_.wait_for(lock, kHealthInterval, [this] { return ending_; }));
   }
 
   std::vector<std::unique_ptr<ReplayCore>> cores_;

@@ -42,10 +42,10 @@ absl::Status PutChunk(const v1::PutChunksRequest& request, ChunkStore& chunks) {
   if (chunk.sha256().empty()) return absl::OkStatus();
   if (request.data().size() != chunk.bytes() ||
       Sha256(request.data()) != chunk.sha256()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "got ", request.data().size(), " bytes with SHA-256 ",
-        HexEncode(Sha256(request.data())), ", expected ", chunk.bytes(),
-        " bytes with ", HexEncode(chunk.sha256())));
+    return absl::InvalidArgumentError(
+        absl::StrCat("got ", request.data().size(), " bytes with SHA-256 ",
+                     HexEncode(Sha256(request.data())), ", expected ",
+                     chunk.bytes(), " bytes with ", HexEncode(chunk.sha256())));
   }
   return chunks.Put(request.data()).status();
 }

@@ -28,9 +28,8 @@ absl::StatusOr<std::unique_ptr<bayesopt::Sampler>> SamplerOf(
     return std::unique_ptr<bayesopt::Sampler>();  // the optimizer's own choice
   if (name == "random") return bayesopt::NewRandomSampler();
   if (name == "local-search") return bayesopt::NewLocalSearchSampler();
-  return absl::InvalidArgumentError(
-      absl::StrCat("got sampler '", name,
-                   "', expected model, random or local-search"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "got sampler '", name, "', expected model, random or local-search"));
 }
 
 class Tuning {
@@ -81,8 +80,8 @@ class Tuning {
     optimizer.seed = request_.seed();
     optimizer.seeds = bayesopt::SeedConfigurations(*space);
     ASSIGN_OR_RETURN(optimizer.sampler, SamplerOf(request_.sampler()));
-    ASSIGN_OR_RETURN(optimizer_, bayesopt::Optimizer::Create(
-                                     space, std::move(optimizer)));
+    ASSIGN_OR_RETURN(optimizer_,
+                     bayesopt::Optimizer::Create(space, std::move(optimizer)));
     mapper_ = std::make_unique<bayesopt::ParameterMapper>(recorded_);
     *base_.mutable_sources() = request_.sources();
     if (!options.has_clang) base_.set_frontend("nvrtc");
@@ -205,9 +204,9 @@ class Tuning {
       *trial->mutable_outcome() = outcome;
       const bool ok = outcome.kind() == v1::OUTCOME_KIND_OK;
       const std::lock_guard<std::mutex> lock(mutex_);
-      RETURN_IF_ERROR(optimizer_->Tell(
-          running.trial.id, outcome.kind(),
-          ok ? CostSamples(outcome) : std::vector<double>()));
+      RETURN_IF_ERROR(
+          optimizer_->Tell(running.trial.id, outcome.kind(),
+                           ok ? CostSamples(outcome) : std::vector<double>()));
       const auto best = optimizer_->Best();
       trial->set_best(best.has_value() && best->trial.id == running.trial.id);
     }

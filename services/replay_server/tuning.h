@@ -21,9 +21,10 @@ namespace reprise {
 // INVALID_ARGUMENT: neither trials nor seconds, or an unknown sampler.
 // NOT_FOUND and others: as for an evaluation of the unit. UNAVAILABLE: the
 // server ends; the trials that were told hold.
-absl::Status RunTuning(ReplayCore& core, const v1::TuneRequest& request,
-                       const std::function<bool()>& given_up,
-                       const std::function<void(const v1::TuneResponse&)>& event);
+absl::Status RunTuning(
+    ReplayCore& core, const v1::TuneRequest& request,
+    const std::function<bool()>& given_up,
+    const std::function<void(const v1::TuneResponse&)>& event);
 
 }  // namespace reprise
 

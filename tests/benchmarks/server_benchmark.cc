@@ -96,9 +96,10 @@ class Bench {
   void Add(const std::string& name, double value, const std::string& unit,
            const std::string& target) {
     const std::string metric = absl::StrCat(settings_.metric, ".", name);
-    results_.push_back({metric, value, unit, target,
-                        absl::StrCat("server_benchmark --server ADDRESS --unit ",
-                                     settings_.unit)});
+    results_.push_back(
+        {metric, value, unit, target,
+         absl::StrCat("server_benchmark --server ADDRESS --unit ",
+                      settings_.unit)});
     absl::PrintF("%-36s %10.3f %s\n", metric, value, unit);
     std::fflush(stdout);
   }
@@ -220,8 +221,7 @@ absl::StatusOr<v1::Variant> Bench::Sabotaged(const std::string& statement) {
   grpc::ClientContext reading;
   auto reader = transfer_->GetChunks(&reading, chunks);
   std::string text;
-  for (v1::GetChunksResponse chunk; reader->Read(&chunk);)
-    text += chunk.data();
+  for (v1::GetChunksResponse chunk; reader->Read(&chunk);) text += chunk.data();
   RETURN_IF_ERROR(ToStatus(reader->Finish()));
   size_t at = 0;
   for (uint32_t line = 1; line < kernel.source_line(); ++line)
@@ -248,10 +248,10 @@ absl::Status Bench::MeasureRecovery(const std::string& name,
   for (int i = 0; i < settings_.faults; ++i) {
     ASSIGN_OR_RETURN(const v1::Outcome outcome, Evaluate(bad, false));
     if (outcome.kind() != expected) {
-      return absl::InternalError(absl::StrCat(
-          "got ", v1::OutcomeKind_Name(outcome.kind()), " (",
-          outcome.diagnostics(), "), expected ",
-          v1::OutcomeKind_Name(expected)));
+      return absl::InternalError(
+          absl::StrCat("got ", v1::OutcomeKind_Name(outcome.kind()), " (",
+                       outcome.diagnostics(), "), expected ",
+                       v1::OutcomeKind_Name(expected)));
     }
     const absl::Time fault = absl::Now();
     ASSIGN_OR_RETURN(const v1::Outcome good, Evaluate(v1::Variant(), false));
@@ -259,9 +259,8 @@ absl::Status Bench::MeasureRecovery(const std::string& name,
       return absl::InternalError(good.diagnostics());
     seconds.push_back(absl::ToDoubleSeconds(absl::Now() - fault));
   }
-  Add(absl::StrCat(name, "_s"), *std::max_element(seconds.begin(),
-                                                  seconds.end()),
-      "s", target);
+  Add(absl::StrCat(name, "_s"),
+      *std::max_element(seconds.begin(), seconds.end()), "s", target);
   return absl::OkStatus();
 }
 

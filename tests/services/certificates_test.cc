@@ -23,11 +23,12 @@ class CertificatesTest : public testing::Test {
 };
 
 TEST_F(CertificatesTest, NobodyElseReadsThem) {
-  ASSERT_EQ(MakeCertificates(certs_, {.hosts = {"gpu7.example.org", "10.0.0.7"}}),
-            absl::OkStatus());
+  ASSERT_EQ(
+      MakeCertificates(certs_, {.hosts = {"gpu7.example.org", "10.0.0.7"}}),
+      absl::OkStatus());
   EXPECT_EQ(ModeOf(certs_), 0700u);
-  for (const char* file : {"/ca.key", "/ca.pem", "/server.key", "/client.pem",
-                           "/viewer.key"})
+  for (const char* file :
+       {"/ca.key", "/ca.pem", "/server.key", "/client.pem", "/viewer.key"})
     EXPECT_EQ(ModeOf(certs_ + file), 0600u) << file;
 }
 

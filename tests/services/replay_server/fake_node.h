@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include <gtest/gtest.h>
+#include "absl/strings/str_cat.h"
 #include "replay/base/file_util.h"
 #include "services/replay_server/replay_core.h"
 #include "tests/replay/engine/fake_device.h"
@@ -62,7 +62,7 @@ class GatedPool : public CompilePool {
     if (absl::StrContains(variant.pipeline(), "slow compile")) gate.Pass();
     FakePool pool;
     const std::string& pipeline = variant.pipeline();
-    if (!absl::StrContains(pipeline, "default<"))
+    if (pipeline.find_first_of("<(") == std::string::npos)
       return pool.Compile(input, variant, target);
     v1::Variant other = variant;
     other.set_pipeline(absl::StrCat(

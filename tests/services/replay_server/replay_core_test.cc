@@ -369,8 +369,7 @@ TEST_F(ReplayCoreTest, UnloadingEndsWhatWaits) {
   EXPECT_EQ(results[1].status.code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE(node_.core().Units().empty());
   EXPECT_EQ(node_.core().Statistics().resident_bytes(), 0u);
-  EXPECT_EQ(node_.core().UnloadUnit(unit_).code(),
-            absl::StatusCode::kNotFound);
+  EXPECT_EQ(node_.core().UnloadUnit(unit_).code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(node_.Load(unit_), absl::OkStatus());
 }
 
@@ -435,7 +434,8 @@ TEST_F(ReplayCoreTest, EverybodyIsAnsweredOnceWhateverHappens) {
                                                  "syntax", "time=1"};
         EvaluationRequest request;
         request.unit_id = units[random() % units.size()];
-        request.variant = Code(absl::StrCat(kCodes[random() % 5], random() % 7));
+        request.variant =
+            Code(absl::StrCat(kCodes[random() % 5], random() % 7));
         request.priority = static_cast<int>(random() % 3);
         request.fresh = random() % 4 == 0;
         if (random() % 10 == 0) request.queue_timeout = absl::Milliseconds(1);

@@ -58,8 +58,7 @@ class ServerTest : public testing::Test {
     for (const std::string& code : codes) *request.add_variants() = Code(code);
     auto reader = replay_->Evaluate(&context, request);
     v1::EvaluateResponse response;
-    while (reader->Read(&response))
-      (*responses)[response.index()] = response;
+    while (reader->Read(&response)) (*responses)[response.index()] = response;
     return reader->Finish();
   }
 
@@ -163,7 +162,8 @@ TEST_F(ServerTest, TunesBesideTheDevice) {
       ++same;
       EXPECT_FALSE(trial.has_outcome());
     } else {
-      EXPECT_EQ(trial.outcome().kind(), v1::OUTCOME_KIND_OK);
+      EXPECT_EQ(trial.outcome().kind(), v1::OUTCOME_KIND_OK)
+          << trial.outcome().diagnostics();
     }
   }
   const grpc::Status status = reader->Finish();
@@ -262,8 +262,9 @@ TEST_F(ServerTest, UnitsTravelInChunksThatAreChecked) {
     put.set_data(right ? bytes : std::string(1000, 'y'));
     writer->Write(put);
     writer->WritesDone();
-    EXPECT_EQ(writer->Finish().error_code(),
-              right ? grpc::StatusCode::OK : grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(
+        writer->Finish().error_code(),
+        right ? grpc::StatusCode::OK : grpc::StatusCode::INVALID_ARGUMENT);
     EXPECT_EQ(missing(), right ? 0 : 1);
   }
   // A unit under another name, from the one that is there.
