@@ -117,8 +117,13 @@ absl::Status CompileJob::CheckCode(const llvm::Module& module) {
 
 absl::Status CompileJob::WantRecordedPtxInventory() {
   if (known_.recorded_ptx.has_value()) return absl::OkStatus();
+  // What the reply says is of the variant.
+  const std::string diagnostics = reply_.diagnostics();
+  const double frontend_ms = reply_.frontend_ms();
   ASSIGN_OR_RETURN(std::vector<std::string> ptx, CompileByNvidia({}, {}));
   RETURN_IF_ERROR(NameKernels(ptx));
+  reply_.set_diagnostics(diagnostics);
+  reply_.set_frontend_ms(frontend_ms);
   CodeInventory inventory;
   for (const std::string& text : ptx) AddPtxText(text, inventory);
   known_.recorded_ptx = std::move(inventory);

@@ -152,6 +152,8 @@ bool IsHarmless(llvm::StringRef name) {
                                            "invariant.",
                                            "experimental.noalias.scope.decl",
                                            "experimental.convergence.",
+                                           "experimental.constrained.",
+                                           "arithmetic.fence.",
                                            "annotation.",
                                            "var.annotation",
                                            "ptr.annotation",

@@ -89,6 +89,37 @@ TEST_F(NvidiaFrontendTest, SaysWhatIsWrongWithASource) {
   EXPECT_THAT(reply.diagnostics(), HasSubstr("Thrice"));
 }
 
+TEST_F(NvidiaFrontendTest, RejectsWhatTheRecordedSourceDoesNotDo) {
+  const struct {
+    const char *to, *reason;
+  } cases[] = {
+      {"return x + x + (clock64() == 0);", "reads a clock (%clock64)"},
+      {"__nanosleep(9); return x + x;", "sleeps"},
+      {"static float kept; kept += x; return kept;", "device variable"},
+      {"asm(\"createpolicy.fractional.L2::evict_last.b64 p, 1.0;\"); return x;",
+       "controls what the L2 cache keeps"},
+      {"printf(\"x\"); return x + x;", "device printf"},
+  };
+  for (const auto& example : cases) {
+    const v1::CompileReply reply = Compile(
+        InputFor(path_, {"Saxpy"}),
+        Nvrtc(Edit(path_, Replace(kSaxpySource, "return x + x;", example.to))));
+    EXPECT_EQ(reply.kind(), v1::OUTCOME_KIND_REJECTED) << example.to;
+    EXPECT_THAT(reply.diagnostics(), HasSubstr(example.reason));
+  }
+}
+
+TEST_F(NvidiaFrontendTest, RecordedClocksMayStay) {
+  SourceTree tree({{"timed.cu", Replace(kSaxpySource, "return x + x;",
+                                        "return x + x + (clock64() == 0);")}});
+  const std::string path = tree.Path("timed.cu");
+  const v1::CompileReply reply =
+      Compile(InputFor(path, {"Saxpy"}),
+              Nvrtc(Edit(path, Replace(kSaxpySource, "return x + x;",
+                                       "return 3 * x + (clock64() == 1);"))));
+  EXPECT_EQ(Describe(reply), "OK");
+}
+
 TEST_F(NvidiaFrontendTest, PassesCannotBeTuned) {
   v1::Variant variant = Nvrtc();
   variant.set_pipeline("default<O2>");

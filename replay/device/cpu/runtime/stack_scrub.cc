@@ -8,6 +8,13 @@
 #include "replay/device/cpu/runtime/fiber.h"
 
 namespace reprise::cpu {
+
+#if defined(REPRISE_ASAN_FIBERS)
+
+void ScrubStack() {}
+
+#else
+
 namespace {
 
 constexpr uintptr_t kPageBytes = 4096;
@@ -35,7 +42,6 @@ uintptr_t StackBegin() {
 }  // namespace
 
 __attribute__((noinline)) void ScrubStack() {
-#if !defined(REPRISE_ASAN_FIBERS)
   const uintptr_t begin = StackBegin();
   const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   if (begin == 0 || here - begin < kKeptBytes + kOwnBytes) return;
@@ -45,7 +51,8 @@ __attribute__((noinline)) void ScrubStack() {
   // Nothing may be called from here on: its frame would lie there.
   for (uintptr_t at = kept; at < here - kOwnBytes; at += sizeof(uint64_t))
     *reinterpret_cast<volatile uint64_t*>(at) = 0;
-#endif
 }
+
+#endif
 
 }  // namespace reprise::cpu
