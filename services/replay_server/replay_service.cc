@@ -43,6 +43,17 @@ absl::Status CheckEvaluate(const v1::EvaluateRequest& request) {
   return absl::OkStatus();
 }
 
+class CountedCall {
+ public:
+  explicit CountedCall(std::atomic<int>* count) : count_(*count) { ++count_; }
+  ~CountedCall() { --count_; }
+  CountedCall(const CountedCall&) = delete;
+  CountedCall& operator=(const CountedCall&) = delete;
+
+ private:
+  std::atomic<int>& count_;
+};
+
 // The answers of one call on their way to its client.
 class Answers {
  public:
@@ -173,6 +184,7 @@ grpc::Status ReplayServiceImpl::RenewLease(grpc::ServerContext*,
 grpc::Status ReplayServiceImpl::Evaluate(
     grpc::ServerContext* context, const v1::EvaluateRequest* request,
     grpc::ServerWriter<v1::EvaluateResponse>* writer) {
+  const CountedCall counted(&streams_);
   if (absl::Status status = CheckEvaluate(*request); !status.ok())
     return ToGrpc(status);
   const absl::StatusOr<ReplayCore*> found = CoreOf(request->device());
@@ -210,6 +222,7 @@ grpc::Status ReplayServiceImpl::Evaluate(
 grpc::Status ReplayServiceImpl::Tune(
     grpc::ServerContext* context, const v1::TuneRequest* request,
     grpc::ServerWriter<v1::TuneResponse>* writer) {
+  const CountedCall counted(&streams_);
   const absl::StatusOr<ReplayCore*> core = CoreOf(request->device());
   if (!core.ok()) return ToGrpc(core.status());
   bool gone = false;

@@ -6,6 +6,7 @@
 #ifndef REPRISE_SERVICES_REPLAY_SERVER_REPLAY_SERVICE_H_
 #define REPRISE_SERVICES_REPLAY_SERVER_REPLAY_SERVICE_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,6 +50,9 @@ class ReplayServiceImpl final : public v1::ReplayService::Service {
                              const v1::GetStatisticsRequest* request,
                              v1::GetStatisticsResponse* response) override;
 
+  // Evaluate and Tune calls that have not returned.
+  int streams() const { return streams_; }
+
  private:
   // Empty: the first. INVALID_ARGUMENT names those that there are.
   absl::StatusOr<ReplayCore*> CoreOf(const std::string& device) const;
@@ -56,6 +60,7 @@ class ReplayServiceImpl final : public v1::ReplayService::Service {
   const UnitStore& store_;
   const std::vector<std::unique_ptr<ReplayCore>>& cores_;
   const absl::Time start_;
+  std::atomic<int> streams_ = 0;
 };
 
 }  // namespace reprise

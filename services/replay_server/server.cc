@@ -27,6 +27,8 @@ namespace {
 constexpr int kMostMessageBytes = 64 << 20;
 // Health is as old as this at most.
 constexpr std::chrono::milliseconds kHealthInterval(50);
+// From the last answer until connections are closed.
+constexpr absl::Duration kLinger = absl::Milliseconds(200);
 // Clients may ask this often whether the connection lives.
 constexpr int kLeastPingIntervalMs = 10'000;
 
@@ -115,8 +117,13 @@ class ReplayServerImpl : public ReplayServer {
     if (health_.joinable()) health_.join();
     for (const auto& core : cores_) core->Drain();
     if (server_ != nullptr) {
+      const absl::Time end = absl::Now() + grace;
       server_->GetHealthCheckService()->Shutdown();
-      server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+      while (replay_.streams() > 0 && absl::Now() < end)
+        absl::SleepFor(absl::Milliseconds(5));
+      // A connection that is closed at once may take the last answers with it.
+      absl::SleepFor(std::min(kLinger, grace));
+      server_->Shutdown(absl::ToChronoTime(std::max(end, absl::Now())));
     }
     // Calls may still be in them.
     server_.reset();
