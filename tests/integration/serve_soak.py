@@ -5,7 +5,7 @@
 
 Every twenty evaluations something goes wrong: an executor or compile worker dies by SIGKILL, a client leaves in the
 middle, or takes its answers slowly. Nothing may be lost or answered twice, no death may count against a variant, and at
-the end the server has the processes, descriptors and directories that it began with, and memory that no longer grows.
+the end the server has the processes, descriptors and directories that it began with, and no more memory than its caches may take.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import serve_test
 
 BATCH = 20
 WARM_UP = 5  # batches until what grows with use has grown
-MOST_GROWTH_KIB = 64 << 10
+MOST_GROWTH_KIB = (256 + 64) << 10  # the compile pool keeps 256 MiB of results
 
 
 def resources(pid):
