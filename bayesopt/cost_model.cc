@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bayesopt/random.h"
+#include "bayesopt/trial_statistics.h"
 
 namespace reprise::bayesopt {
 namespace {
@@ -14,10 +15,24 @@ namespace {
 // Where imported points lie on the added coordinate.
 constexpr float kImported = 1;
 constexpr double kLeastDeviation = 1e-6;
+// Up to as many groups the prior's lengths are as Options say.
+constexpr double kFewGroups = 8;
 
 std::vector<size_t> WithImportGroup(std::vector<size_t> group_of) {
   group_of.push_back(group_of.empty() ? 0 : group_of.back() + 1);
   return group_of;
+}
+
+// Distances grow with the root of the number of groups; the prior expects
+// lengths to grow with them (C. Hvarfner et al., Vanilla Bayesian optimization
+// performs great in high dimensions, 2024).
+CostModel::Options ForGroups(CostModel::Options options,
+                             const std::vector<size_t>& group_of) {
+  const double groups =
+      group_of.empty() ? 1 : static_cast<double>(group_of.back() + 1);
+  options.priors.length.mean +=
+      std::max(0.0, std::log(groups / kFewGroups) / 2);
+  return options;
 }
 
 // The cheapest half of `count`, and a random half of the others.
@@ -44,9 +59,9 @@ std::vector<size_t> Range(size_t begin, size_t end) {
 }  // namespace
 
 CostModel::CostModel(std::vector<size_t> group_of, Options options)
-    : options_(options),
+    : options_(ForGroups(options, group_of)),
       group_of_(WithImportGroup(std::move(group_of))),
-      parameters_(PriorMean(group_of_.back() + 1, options.priors)) {}
+      parameters_(PriorMean(group_of_.back() + 1, options_.priors)) {}
 
 bool CostModel::FitIsDue(size_t own) const {
   if (own < options_.first_fit) return false;
@@ -76,8 +91,12 @@ CostModel::Scale CostModel::ScaleOf(const std::vector<Datum>& data) const {
   return scale;
 }
 
+double CostModel::Standardise(const Scale& scale, double log_cost) {
+  return (std::min(log_cost, scale.cap) - scale.mean) / scale.deviation;
+}
+
 double CostModel::ToTarget(double log_cost) const {
-  return (std::min(log_cost, scale_.cap) - scale_.mean) / scale_.deviation;
+  return Standardise(scale_, log_cost);
 }
 
 // Which own observations are in the process: all, as long as there is room.
@@ -96,6 +115,32 @@ void CostModel::Select(const std::vector<Datum>& own) {
   }
   order_.assign(chosen.begin(), chosen.end());
   next_ = own.size();
+}
+
+// Whether a process over the imported points alone ranks the observations.
+bool CostModel::Correlates(const std::vector<Datum>& own,
+                           const std::vector<Datum>& imported) const {
+  if (imported.size() < 2 || own.size() < options_.least_compared) return true;
+  const Scale scale = ScaleOf(imported);
+  GaussianProcess process(parameters_, group_of_);
+  std::vector<double> targets;
+  for (size_t i = 0; i < std::min(imported.size(), options_.most_imported);
+       ++i) {
+    std::vector<float> point = imported[i].point;
+    point.push_back(0);
+    process.Append(point);
+    targets.push_back(Standardise(scale, imported[i].log_cost));
+  }
+  process.SetTargets(targets, 0);
+  std::vector<double> predicted;
+  std::vector<double> measured;
+  for (const Datum& datum : own) {
+    std::vector<float> point = datum.point;
+    point.push_back(0);
+    predicted.push_back(process.Predict(point).mean);
+    measured.push_back(datum.log_cost);
+  }
+  return RankCorrelation(predicted, measured) >= options_.least_correlation;
 }
 
 void CostModel::Fit(const std::vector<Datum>& own,
@@ -119,11 +164,8 @@ void CostModel::Fit(const std::vector<Datum>& own,
       data.points(static_cast<Eigen::Index>(c), i) = datum.point[c];
     }
     if (!is_own) data.points(data.points.rows() - 1, i) = kImported;
-    data.targets(i) =
-        is_own
-            ? ToTarget(datum.log_cost)
-            : (std::min(datum.log_cost, import_scale.cap) - import_scale.mean) /
-                  import_scale.deviation;
+    data.targets(i) = is_own ? ToTarget(datum.log_cost)
+                             : Standardise(import_scale, datum.log_cost);
     data.measured_variances(i) = datum.log_variance / scale;
   }
   parameters_ =
@@ -150,8 +192,10 @@ void CostModel::Update(const std::vector<Datum>& own,
                        const std::vector<Datum>& imported,
                        const std::vector<std::vector<float>>& pending) {
   scale_ = ScaleOf(own);
-  const size_t imports = std::min(imported.size(), options_.most_imported);
   const bool fit = FitIsDue(own.size());
+  if (fit && !dropped_imported_) dropped_imported_ = !Correlates(own, imported);
+  const size_t imports =
+      dropped_imported_ ? 0 : std::min(imported.size(), options_.most_imported);
   const bool full = imported_ + order_.size() + own.size() - next_ >
                     options_.most_points + options_.most_points / 8;
   const bool reselect = fit || full || imports != imported_;
@@ -174,9 +218,7 @@ void CostModel::Update(const std::vector<Datum>& own,
   targets_.clear();
   const Scale import_scale = ScaleOf(imported);
   for (size_t i = 0; i < imported_; ++i) {
-    targets_.push_back(
-        (std::min(imported[i].log_cost, import_scale.cap) - import_scale.mean) /
-        import_scale.deviation);
+    targets_.push_back(Standardise(import_scale, imported[i].log_cost));
   }
   for (const uint64_t i : order_) targets_.push_back(ToTarget(own[i].log_cost));
   process_->SetTargets(targets_, 0);
@@ -200,6 +242,7 @@ void CostModel::Save(StateWriter& writer) const {
   writer.F64(parameters_.log_noise_variance);
   writer.U64(fitted_);
   writer.U64(imported_);
+  writer.U64(dropped_imported_ ? 1 : 0);
   writer.U64(next_);
   writer.F64(variance_scale_);
   writer.U64(order_.size());
@@ -212,6 +255,7 @@ void CostModel::Restore(StateReader& reader) {
   parameters_.log_noise_variance = reader.F64();
   fitted_ = reader.U64();
   imported_ = reader.U64();
+  dropped_imported_ = reader.U64() != 0;
   next_ = reader.U64();
   variance_scale_ = reader.F64();
   order_.resize(reader.Count(8));

@@ -40,6 +40,10 @@ class CostModel {
     double refit_growth = 1.2;  // of the observations since the last fit
     size_t most_points = 320;
     size_t most_imported = 60;  // of them
+    // Imported points are dropped for good when they rank this many
+    // observations or more with less correlation than this.
+    size_t least_compared = 8;
+    double least_correlation = 0.2;
   };
   struct Datum {
     std::vector<float> point;
@@ -67,6 +71,9 @@ class CostModel {
   // Grows whenever the process was built anew.
   uint64_t generation() const { return generation_; }
 
+  // Whether imported points were found to say nothing about what is measured.
+  bool dropped_imported() const { return dropped_imported_; }
+
   // In the scale of the process's targets.
   double best() const { return best_; }
   double ToTarget(double log_cost) const;
@@ -83,9 +90,12 @@ class CostModel {
     double cap = 0;  // of log costs
   };
 
+  static double Standardise(const Scale& scale, double log_cost);
   bool FitIsDue(size_t own) const;
   Scale ScaleOf(const std::vector<Datum>& data) const;
   void Select(const std::vector<Datum>& own);
+  bool Correlates(const std::vector<Datum>& own,
+                  const std::vector<Datum>& imported) const;
   void Fit(const std::vector<Datum>& own, const std::vector<Datum>& imported);
   void Rebuild(const std::vector<Datum>& own,
                const std::vector<Datum>& imported);
@@ -94,8 +104,9 @@ class CostModel {
   const Options options_;
   std::vector<size_t> group_of_;
   KernelParameters parameters_;
-  size_t fitted_ = 0;            // own observations at the last fit
-  size_t imported_ = 0;          // points in front of the process
+  size_t fitted_ = 0;    // own observations at the last fit
+  size_t imported_ = 0;  // points in front of the process
+  bool dropped_imported_ = false;
   std::vector<uint64_t> order_;  // own observations in the process, in order
   uint64_t next_ = 0;            // own observations considered so far
   double variance_scale_ = 1;    // of measured variances, since the last fit

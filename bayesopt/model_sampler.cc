@@ -26,10 +26,16 @@ namespace {
 
 // Draws among which an initial configuration is chosen.
 constexpr int kSpreadDraws = 64;
-// Of the candidates that a model likes best, how many are asked for their
-// feasibility; and how many elites candidates come from at most.
-constexpr size_t kShortList = 400;
+// How many elites candidates come from at most.
 constexpr size_t kMostElites = 16;
+// Caution: the latest trials, the share of them that may fail, and what a
+// greater share adds to the weight of log probabilities.
+constexpr size_t kLatest = 20;
+constexpr double kToleratedFailures = 0.3;
+constexpr double kCautionPerShare = 20;
+// Below this log expected improvement there is nothing to gain, more or less:
+// differences count by their logarithm, so that feasibility decides.
+constexpr double kNothingToGain = -15;
 
 enum ArmIndex : size_t { kImprove, kExploit, kForest, kParzen, kArms };
 constexpr std::array<const char*, kArms> kArmNames = {"model", "exploit",
@@ -39,6 +45,11 @@ struct Candidates {
   std::vector<Configuration> configurations;
   Points points;  // with the last row 0
 };
+
+double Compressed(double log_improvement) {
+  if (log_improvement >= kNothingToGain) return log_improvement;
+  return kNothingToGain - std::log1p(kNothingToGain - log_improvement);
+}
 
 struct Scored {
   double score = 0;
@@ -73,9 +84,11 @@ class ModelSampler : public Sampler {
                                      size_t arm) const;
   std::vector<Scored> ScoreByForest(const Candidates& candidates,
                                     Random& random) const;
-  void WeighFeasibility(
-      std::vector<Scored>& scored,
-      const std::function<std::vector<float>(size_t)>& point) const;
+  double Caution() const;
+  std::optional<size_t> Choose(
+      std::vector<Scored> scored,
+      const std::function<std::vector<float>(size_t)>& point,
+      const std::function<bool(size_t)>& eligible) const;
 
   const ModelSamplerOptions options_;
   const Space* space_ = nullptr;
@@ -253,9 +266,9 @@ std::vector<Scored> ModelSampler::ScoreByProcess(
     const auto at = static_cast<Eigen::Index>(i);
     const double mean = posterior.mean()(at);
     const double deviation = std::sqrt(double{posterior.variance()(at)});
-    scored[i] = {arm == kExploit
-                     ? -mean
-                     : LogExpectedImprovement(mean, deviation, model_->best()),
+    scored[i] = {arm == kExploit ? -mean
+                                 : Compressed(LogExpectedImprovement(
+                                       mean, deviation, model_->best())),
                  i};
   }
   return scored;
@@ -287,24 +300,46 @@ std::vector<Scored> ModelSampler::ScoreByForest(const Candidates& candidates,
   return scored;
 }
 
-// The best of `scored` by score plus log probability of coming out OK, best
-// first; the others are dropped.
-void ModelSampler::WeighFeasibility(
-    std::vector<Scored>& scored,
-    const std::function<std::vector<float>(size_t)>& point) const {
-  const auto better = [](const Scored& a, const Scored& b) {
-    return a.score != b.score ? a.score > b.score : a.candidate < b.candidate;
-  };
-  const size_t count = std::min(scored.size(), kShortList);
-  std::partial_sort(scored.begin(),
-                    scored.begin() + static_cast<ptrdiff_t>(count),
-                    scored.end(), better);
-  scored.resize(count);
-  if (feasibility_.empty()) return;
-  for (Scored& each : scored) {
-    each.score += std::log(feasibility_.Probability(point(each.candidate)));
+// How much a probability of failing counts: more the more of the latest trials
+// failed. Where nothing feasible is left to gain, expected improvement alone
+// would go on trying what fails.
+double ModelSampler::Caution() const {
+  const size_t count = std::min(examples_.size(), kLatest);
+  size_t failed = 0;
+  for (size_t i = examples_.size() - count; i < examples_.size(); ++i) {
+    failed += examples_[i].kind == v1::OUTCOME_KIND_OK ? 0 : 1;
   }
-  std::sort(scored.begin(), scored.end(), better);
+  const double share =
+      static_cast<double>(failed) / static_cast<double>(kLatest);
+  return 1 + kCautionPerShare * std::max(0.0, share - kToleratedFailures);
+}
+
+// The candidate with the highest score plus weighed log probability of coming
+// out OK, among those that `eligible` takes. Candidates are looked at by
+// falling score until none that follows can be better.
+std::optional<size_t> ModelSampler::Choose(
+    std::vector<Scored> scored,
+    const std::function<std::vector<float>(size_t)>& point,
+    const std::function<bool(size_t)>& eligible) const {
+  const auto worse = [](const Scored& a, const Scored& b) {
+    return a.score != b.score ? a.score < b.score : a.candidate > b.candidate;
+  };
+  std::make_heap(scored.begin(), scored.end(), worse);
+  const double caution = Caution();
+  std::optional<Scored> best;
+  for (auto end = scored.end(); end != scored.begin(); --end) {
+    std::pop_heap(scored.begin(), end, worse);
+    Scored next = *(end - 1);
+    if (best && next.score <= best->score) break;
+    if (!eligible(next.candidate)) continue;
+    if (!feasibility_.empty()) {
+      next.score +=
+          caution * std::log(feasibility_.Probability(point(next.candidate)));
+    }
+    if (!best || next.score > best->score) best = next;
+  }
+  if (!best) return std::nullopt;
+  return best->candidate;
 }
 
 std::optional<Configuration> ModelSampler::FromPool(const History& history,
@@ -316,16 +351,14 @@ std::optional<Configuration> ModelSampler::FromPool(const History& history,
     pool_posterior_.Truncate(model_->kept());
   }
   pool_posterior_.Update(model_->process());
-  std::vector<Scored> scored = ScoreByProcess(pool_posterior_, arm);
-  std::erase_if(scored, [this](const Scored& each) {
-    return pool_->taken(each.candidate);
-  });
-  WeighFeasibility(scored, [this](size_t i) { return pool_->Point(i); });
-  for (const Scored& each : scored) {
-    const Configuration& candidate = pool_->configuration(each.candidate);
-    if (!history.seen(candidate)) return candidate;
-  }
-  return std::nullopt;
+  const std::optional<size_t> chosen = Choose(
+      ScoreByProcess(pool_posterior_, arm),
+      [this](size_t i) { return pool_->Point(i); },
+      [&](size_t i) {
+        return !pool_->taken(i) && !history.seen(pool_->configuration(i));
+      });
+  if (!chosen) return std::nullopt;
+  return pool_->configuration(*chosen);
 }
 
 std::optional<Configuration> ModelSampler::FromGenerated(const History& history,
@@ -346,10 +379,12 @@ std::optional<Configuration> ModelSampler::FromGenerated(const History& history,
     posterior.Update(model_->process());
     scored = ScoreByProcess(posterior, arm);
   }
-  WeighFeasibility(
-      scored, [&](size_t i) { return Encode(candidates.configurations[i]); });
-  if (scored.empty()) return std::nullopt;
-  return std::move(candidates.configurations[scored.front().candidate]);
+  const std::optional<size_t> chosen = Choose(
+      std::move(scored),
+      [&](size_t i) { return Encode(candidates.configurations[i]); },
+      [](size_t) { return true; });
+  if (!chosen) return std::nullopt;
+  return std::move(candidates.configurations[*chosen]);
 }
 
 std::optional<Suggestion> ModelSampler::DoSuggest(const History& history,

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
-#include <map>
 #include <memory>
-#include <numbers>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "bayesopt/model_sampler.h"
+#include "bayesopt/optimizer_impl.h"
 #include "bayesopt/random.h"
 
 namespace reprise::bayesopt {
@@ -25,116 +23,68 @@ namespace {
 // sampler has none.
 constexpr int kSampleTries = 64;
 constexpr uint64_t kEnumerateLimit = 1'000'000;
+// Of one Import.
+constexpr size_t kMostImported = 60;
 
-double Median(std::vector<double> samples) {
-  const size_t middle = samples.size() / 2;
-  std::nth_element(samples.begin(), samples.begin() + middle, samples.end());
-  const double upper = samples[middle];
-  if (samples.size() % 2 == 1) return upper;
-  return (*std::max_element(samples.begin(), samples.begin() + middle) +
-          upper) /
-         2;
-}
-
-// Of the logarithm of the median of `samples`; 0 where they do not tell.
-double LogVariance(const std::vector<double>& samples) {
-  if (samples.size() < 2) return 0;
-  const auto count = static_cast<double>(samples.size());
-  double mean = 0;
-  for (const double sample : samples) mean += std::log(sample) / count;
-  double squares = 0;
-  for (const double sample : samples) {
-    squares += (std::log(sample) - mean) * (std::log(sample) - mean);
-  }
-  // The median of normal samples varies pi/2 times as much as their mean.
-  return std::numbers::pi / 2 * squares / (count - 1) / count;
-}
-
-class OptimizerImpl : public Optimizer {
- public:
-  OptimizerImpl(std::shared_ptr<const Space> space, Options options)
-      : space_(std::move(space)),
-        seed_(options.seed),
-        max_attempts_(options.max_attempts),
-        sampler_(std::move(options.sampler)) {
-    if (!sampler_) sampler_ = NewModelSampler();
-    sampler_->Prepare(*space_);
-  }
-
-  absl::Status Start(const std::vector<Configuration>& seeds,
-                     bool start_with_default) {
-    if (start_with_default) {
-      const Configuration first = space_->Default();
-      seen_.insert(space_->Hash(first));
-      waiting_.push_back({first, "default", 1});
-    }
-    for (const Configuration& seed : seeds) {
-      if (absl::Status s = space_->Check(seed); !s.ok()) return s;
-      if (!seen_.insert(space_->Hash(seed)).second) {
-        return absl::InvalidArgumentError(
-            "optimizer: got a seed twice, or the default configuration as a "
-            "seed; expected distinct configurations");
-      }
-      waiting_.push_back({seed, "seed", 1});
-    }
+absl::Status CheckOptions(const Space* space,
+                          const Optimizer::Options& options) {
+  if (space != nullptr && options.max_attempts >= 1 &&
+      options.samples.least >= 1 &&
+      options.samples.most >= options.samples.least) {
     return absl::OkStatus();
   }
+  return absl::InvalidArgumentError(
+      "optimizer: expected a space, at least one attempt and one sample, and "
+      "no fewer samples at most than at least");
+}
 
-  std::vector<Trial> Ask(int n) override;
-  absl::Status Tell(uint64_t id, v1::OutcomeKind kind,
-                    const std::vector<double>& samples) override;
-  absl::StatusOr<KeyClaim> ClaimKey(uint64_t id, std::string_view key) override;
-  absl::Status Inject(const Configuration& configuration) override;
-  std::optional<BestTrial> Best() const override;
-  Counts counts() const override { return counts_; }
-  const Space& space() const override { return *space_; }
+bool IsPositive(double number) { return std::isfinite(number) && number > 0; }
 
- private:
-  struct Waiting {
-    Configuration configuration;
-    std::string origin;
-    int attempt = 1;
-  };
-  enum class State { kPending, kTold, kDuplicate };
-  struct Record {
-    Trial trial;
-    State state = State::kPending;
-    std::optional<std::string> key;
-    v1::OutcomeKind kind = v1::OUTCOME_KIND_UNSPECIFIED;
-    std::vector<double> samples;
-    double cost = 0;
-  };
-  struct Key {
-    uint64_t owner = 0;  // 0: its owner was lost to INFRASTRUCTURE
-    std::vector<uint64_t> duplicates;
-  };
+}  // namespace
 
-  std::optional<Waiting> Next();
-  std::optional<Configuration> SearchUnseen(Random& random);
-  void Observe(const Record& record, const Record& outcome, bool duplicate);
-  void Settle(Record& record);
-  void Lost(Record& record);
-  bool Seen(const Configuration& configuration) const {
-    return seen_.count(space_->Hash(configuration)) > 0;
+OptimizerImpl::OptimizerImpl(std::shared_ptr<const Space> space,
+                             Options options)
+    : space_(std::move(space)),
+      seed_(options.seed),
+      max_attempts_(options.max_attempts),
+      lease_(options.lease),
+      policy_(options.samples),
+      sampler_(std::move(options.sampler)) {
+  if (!sampler_) sampler_ = NewModelSampler();
+  sampler_->Prepare(*space_);
+}
+
+absl::Status OptimizerImpl::Start(const std::vector<Configuration>& seeds,
+                                  bool start_with_default) {
+  if (start_with_default) {
+    const Configuration first = space_->Default();
+    seen_.insert(space_->Hash(first));
+    waiting_.push_back({first, "default"});
   }
+  for (const Configuration& seed : seeds) {
+    if (absl::Status s = space_->Check(seed); !s.ok()) return s;
+    if (!seen_.insert(space_->Hash(seed)).second) {
+      return absl::InvalidArgumentError(
+          "optimizer: got a seed twice, or the default configuration as a "
+          "seed; expected distinct configurations");
+    }
+    waiting_.push_back({seed, "seed"});
+  }
+  return absl::OkStatus();
+}
 
-  const std::shared_ptr<const Space> space_;
-  const uint64_t seed_;
-  const int max_attempts_;
-  std::unique_ptr<Sampler> sampler_;
-
-  std::deque<Waiting> urgent_;   // injected and retried
-  std::deque<Waiting> waiting_;  // default and seeds
-  std::set<ConfigurationHash> seen_;
-  std::map<uint64_t, Record> records_;
-  std::set<uint64_t> pending_;  // not told, and no duplicate of another
-  std::map<std::string, Key, std::less<>> keys_;
-  std::vector<Observation> observations_;
-  std::vector<ImportedObservation> imported_;
-  uint64_t next_id_ = 1;
-  uint64_t best_ = 0;
-  Counts counts_;
-};
+History OptimizerImpl::MakeHistory() const {
+  History history;
+  history.space = space_.get();
+  history.observations = &observations_;
+  history.imported = &imported_;
+  history.seen = [this](const Configuration& c) { return Seen(c); };
+  history.next_id = next_id_;
+  for (const uint64_t id : pending_) {
+    history.pending.push_back(&records_.at(id).trial.configuration);
+  }
+  return history;
+}
 
 std::optional<Configuration> OptimizerImpl::SearchUnseen(Random& random) {
   for (int i = 0; i < kSampleTries; ++i) {
@@ -158,13 +108,7 @@ std::optional<OptimizerImpl::Waiting> OptimizerImpl::Next() {
     return next;
   }
   Random random(seed_, next_id_);
-  History history{
-      space_.get(), &observations_,
-      &imported_,   [this](const Configuration& c) { return Seen(c); },
-      {},           next_id_};
-  for (const uint64_t id : pending_) {
-    history.pending.push_back(&records_.at(id).trial.configuration);
-  }
+  const History history = MakeHistory();
   std::optional<Suggestion> suggestion = sampler_->Suggest(history, random);
   if (!suggestion || Seen(suggestion->configuration) ||
       !space_->Check(suggestion->configuration).ok()) {
@@ -174,7 +118,7 @@ std::optional<OptimizerImpl::Waiting> OptimizerImpl::Next() {
   }
   seen_.insert(space_->Hash(suggestion->configuration));
   return Waiting{std::move(suggestion->configuration),
-                 std::move(suggestion->origin), 1};
+                 std::move(suggestion->origin)};
 }
 
 std::vector<Trial> OptimizerImpl::Ask(int n) {
@@ -185,6 +129,10 @@ std::vector<Trial> OptimizerImpl::Ask(int n) {
     Record record;
     record.trial = {next_id_++, std::move(next->configuration),
                     std::move(next->origin), next->attempt};
+    if (lease_ > 0) record.deadline = now_ + lease_;
+    if (next->retry_of != 0) {
+      records_.at(next->retry_of).retried_as = record.trial.id;
+    }
     trials.push_back(record.trial);
     pending_.insert(record.trial.id);
     records_.emplace(record.trial.id, std::move(record));
@@ -194,8 +142,9 @@ std::vector<Trial> OptimizerImpl::Ask(int n) {
   return trials;
 }
 
-void OptimizerImpl::Observe(const Record& record, const Record& outcome,
-                            bool duplicate) {
+void OptimizerImpl::Observe(const Record& record, const Record& outcome) {
+  const bool duplicate = record.trial.id != outcome.trial.id;
+  sources_.push_back({record.trial.id, outcome.trial.id});
   observations_.push_back({record.trial.id, record.trial.configuration,
                            outcome.kind, outcome.cost, duplicate,
                            LogVariance(outcome.samples), record.trial.origin});
@@ -211,7 +160,7 @@ void OptimizerImpl::Observe(const Record& record, const Record& outcome,
 
 // A trial's outcome is in: it and the duplicates that wait for it are observed.
 void OptimizerImpl::Settle(Record& record) {
-  Observe(record, record, false);
+  Observe(record, record);
   if (record.kind == v1::OUTCOME_KIND_OK) {
     const Record* best = best_ == 0 ? nullptr : &records_.at(best_);
     if (best == nullptr || record.cost < best->cost ||
@@ -222,19 +171,35 @@ void OptimizerImpl::Settle(Record& record) {
   if (!record.key) return;
   Key& key = keys_.find(*record.key)->second;
   for (const uint64_t id : key.duplicates) {
-    Observe(records_.at(id), record, true);
+    Observe(records_.at(id), record);
   }
   key.duplicates.clear();
 }
 
-// INFRASTRUCTURE: the configuration goes back, or is given up.
-void OptimizerImpl::Lost(Record& record) {
+// The outcome of a trial that was taken for lost. It counts unless that of the
+// trial that took its place came first.
+void OptimizerImpl::TellLate(Record& record) {
+  if (record.kind == v1::OUTCOME_KIND_INFRASTRUCTURE) return;
+  if (record.retried_as != 0 &&
+      records_.at(record.retried_as).state == State::kTold) {
+    return;
+  }
+  std::erase_if(urgent_, [&](const Waiting& waiting) {
+    return waiting.retry_of == record.trial.id;
+  });
+  ++counts_.pending;
+  Settle(record);
+}
+
+// INFRASTRUCTURE, or no outcome in time: the configuration goes back, or is
+// given up.
+void OptimizerImpl::GiveUp(Record& record) {
   --counts_.pending;
-  ++counts_.infrastructure;
+  pending_.erase(record.trial.id);
   const bool retry = record.trial.attempt < max_attempts_;
   if (retry) {
-    urgent_.push_back(
-        {record.trial.configuration, "retry", record.trial.attempt + 1});
+    urgent_.push_back({record.trial.configuration, "retry",
+                       record.trial.attempt + 1, record.trial.id});
   }
   if (!record.key) return;
   Key& key = keys_.find(*record.key)->second;
@@ -245,20 +210,44 @@ void OptimizerImpl::Lost(Record& record) {
   key.duplicates.clear();
 }
 
+void OptimizerImpl::AdvanceTo(uint64_t now) {
+  now_ = std::max(now_, now);
+  if (lease_ == 0) return;
+  const std::set<uint64_t> pending = pending_;
+  for (const uint64_t id : pending) {
+    Record& record = records_.at(id);
+    if (record.deadline > now_) continue;
+    ++counts_.expired;
+    GiveUp(record);
+    record.state = State::kExpired;
+  }
+}
+
+int OptimizerImpl::WantedSamples(const std::vector<double>& samples) const {
+  std::optional<double> best;
+  if (best_ != 0) best = records_.at(best_).cost;
+  return MoreSamples(policy_, samples, best);
+}
+
+absl::StatusOr<OptimizerImpl::Record*> OptimizerImpl::Find(
+    uint64_t id, std::string_view what) {
+  const auto found = records_.find(id);
+  if (found != records_.end()) return &found->second;
+  return absl::NotFoundError(
+      absl::StrCat("optimizer: got ", std::string(what), " for trial ", id,
+                   ", expected the id of a trial that was asked for"));
+}
+
 absl::Status OptimizerImpl::Tell(uint64_t id, v1::OutcomeKind kind,
                                  const std::vector<double>& samples) {
-  const auto found = records_.find(id);
-  if (found == records_.end()) {
-    return absl::NotFoundError(
-        absl::StrCat("optimizer: got an outcome for trial ", id,
-                     ", expected the id of a trial that was asked for"));
-  }
-  Record& record = found->second;
+  auto found = Find(id, "an outcome");
+  if (!found.ok()) return found.status();
+  Record& record = **found;
   if (record.state == State::kTold && record.kind == kind &&
       record.samples == samples) {
     return absl::OkStatus();
   }
-  if (record.state != State::kPending) {
+  if (record.state == State::kTold || record.state == State::kDuplicate) {
     return absl::AlreadyExistsError(absl::StrCat(
         "optimizer: got another outcome for trial ", id, ", which ",
         record.state == State::kTold ? "was told before"
@@ -270,18 +259,22 @@ absl::Status OptimizerImpl::Tell(uint64_t id, v1::OutcomeKind kind,
         "optimizer: trial ", id, ": expected a kind, and samples with OK"));
   }
   for (const double sample : samples) {
-    if (std::isfinite(sample) && sample > 0) continue;
+    if (IsPositive(sample)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("optimizer: trial ", id, ": got sample ", sample,
                      ", expected a positive finite number"));
   }
+  const bool late = record.state == State::kExpired;
   record.state = State::kTold;
   pending_.erase(id);
   record.kind = kind;
   record.samples = samples;
   if (kind == v1::OUTCOME_KIND_OK) record.cost = Median(samples);
-  if (kind == v1::OUTCOME_KIND_INFRASTRUCTURE) {
-    Lost(record);
+  if (late) {
+    TellLate(record);
+  } else if (kind == v1::OUTCOME_KIND_INFRASTRUCTURE) {
+    ++counts_.infrastructure;
+    GiveUp(record);
   } else {
     Settle(record);
   }
@@ -290,13 +283,9 @@ absl::Status OptimizerImpl::Tell(uint64_t id, v1::OutcomeKind kind,
 
 absl::StatusOr<Optimizer::KeyClaim> OptimizerImpl::ClaimKey(
     uint64_t id, std::string_view text) {
-  const auto found = records_.find(id);
-  if (found == records_.end()) {
-    return absl::NotFoundError(
-        absl::StrCat("optimizer: got a key for trial ", id,
-                     ", expected the id of a trial that was asked for"));
-  }
-  Record& record = found->second;
+  auto found = Find(id, "a key");
+  if (!found.ok()) return found.status();
+  Record& record = **found;
   auto& [name, key] = *keys_.try_emplace(std::string(text)).first;
   if (record.key) {
     if (*record.key != name) {
@@ -320,7 +309,7 @@ absl::StatusOr<Optimizer::KeyClaim> OptimizerImpl::ClaimKey(
   pending_.erase(id);
   const Record& owner = records_.at(key.owner);
   if (owner.state == State::kTold) {
-    Observe(record, owner, true);
+    Observe(record, owner);
   } else {
     key.duplicates.push_back(id);
   }
@@ -334,7 +323,30 @@ absl::Status OptimizerImpl::Inject(const Configuration& configuration) {
         "optimizer: got a configuration that was asked for before or waits to "
         "be");
   }
-  urgent_.push_back({configuration, "injected", 1});
+  urgent_.push_back({configuration, "injected"});
+  return absl::OkStatus();
+}
+
+absl::Status OptimizerImpl::Import(
+    std::vector<ImportedObservation> observations) {
+  for (const ImportedObservation& observation : observations) {
+    if (absl::Status s = space_->Check(observation.configuration); !s.ok()) {
+      return s;
+    }
+    if (IsPositive(observation.cost) && observation.weight > 0 &&
+        observation.weight <= 1) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "optimizer: got an imported cost of ", observation.cost, " of weight ",
+        observation.weight,
+        ", expected a positive finite cost and a weight in (0, 1]"));
+  }
+  std::stable_sort(
+      observations.begin(), observations.end(),
+      [](const auto& a, const auto& b) { return a.cost < b.cost; });
+  observations.resize(std::min(observations.size(), kMostImported));
+  imported_.insert(imported_.end(), observations.begin(), observations.end());
   return absl::OkStatus();
 }
 
@@ -344,14 +356,9 @@ std::optional<BestTrial> OptimizerImpl::Best() const {
   return BestTrial{record.trial, record.cost, record.samples};
 }
 
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<Optimizer>> Optimizer::Create(
     std::shared_ptr<const Space> space, Options options) {
-  if (!space || options.max_attempts < 1) {
-    return absl::InvalidArgumentError(
-        "optimizer: expected a space and at least one attempt");
-  }
+  if (absl::Status s = CheckOptions(space.get(), options); !s.ok()) return s;
   const std::vector<Configuration> seeds = std::move(options.seeds);
   const bool start_with_default = options.start_with_default;
   auto optimizer =
@@ -359,6 +366,16 @@ absl::StatusOr<std::unique_ptr<Optimizer>> Optimizer::Create(
   if (absl::Status s = optimizer->Start(seeds, start_with_default); !s.ok()) {
     return s;
   }
+  return optimizer;
+}
+
+absl::StatusOr<std::unique_ptr<Optimizer>> Optimizer::Restore(
+    std::shared_ptr<const Space> space, Options options,
+    std::string_view bytes) {
+  if (absl::Status s = CheckOptions(space.get(), options); !s.ok()) return s;
+  auto optimizer =
+      std::make_unique<OptimizerImpl>(std::move(space), std::move(options));
+  if (absl::Status s = optimizer->Load(bytes); !s.ok()) return s;
   return optimizer;
 }
 

@@ -20,6 +20,14 @@
 // INFRASTRUCTURE, which says nothing about it: the configuration is proposed
 // again under a new id, Options::max_attempts times in all.
 //
+// Leases: a trial that is not told within Options::lease ticks of the caller's
+// clock (AdvanceTo) is taken for lost and proposed again under a new id. Its
+// own outcome still counts when it comes after all, unless the new one's came
+// first.
+//
+// Save gives all of it as bytes; a restored optimizer asks for the same trials
+// as the saved one would have, bit for bit.
+//
 // Deterministic: the same space, options and sequence of calls give the same
 // trials. Trial k draws from its own random stream.
 //
@@ -28,11 +36,8 @@
 #define REPRISE_BAYESOPT_OPTIMIZER_H_
 
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +46,7 @@
 #include "absl/status/statusor.h"
 #include "bayesopt/sampler.h"
 #include "bayesopt/space.h"
+#include "bayesopt/trial_statistics.h"
 #include "reprise/v1/types.pb.h"
 
 namespace reprise::bayesopt {
@@ -70,7 +76,10 @@ class Optimizer {
     // worse than doing nothing.
     bool start_with_default = true;
     int max_attempts = 3;
-    // nullptr: local search with restarts (sampler.h).
+    // Ticks of the caller's clock that a trial may take; 0: any number.
+    uint64_t lease = 0;
+    SamplePolicy samples;
+    // nullptr: by models (model_sampler.h).
     std::unique_ptr<Sampler> sampler;
   };
   struct KeyClaim {
@@ -83,11 +92,21 @@ class Optimizer {
     uint64_t failed = 0;
     uint64_t duplicates = 0;  // by key
     uint64_t infrastructure = 0;
+    uint64_t expired = 0;
     uint64_t pending = 0;
+    friend bool operator==(const Counts&, const Counts&) = default;
   };
 
   static absl::StatusOr<std::unique_ptr<Optimizer>> Create(
       std::shared_ptr<const Space> space, Options options);
+
+  // An optimizer that goes on where the saved one was. `space` and `options`
+  // as they were given to Create (seeds and start_with_default are not looked
+  // at again). INVALID_ARGUMENT: bytes that Save did not give, or gave for
+  // another space or kind of sampler.
+  static absl::StatusOr<std::unique_ptr<Optimizer>> Restore(
+      std::shared_ptr<const Space> space, Options options,
+      std::string_view bytes);
   virtual ~Optimizer() = default;
 
   // Up to n new trials; fewer, at last none, when the space is used up. The
@@ -112,6 +131,25 @@ class Optimizer {
   // was asked for before: then this is ALREADY_EXISTS. INVALID_ARGUMENT as
   // Space::Check.
   virtual absl::Status Inject(const Configuration& configuration) = 0;
+
+  // Tells what another source variant or another device measured: more to learn
+  // from, nothing to believe. The cheapest 60 of a call count; they are dropped
+  // when they turn out not to rank what is measured here. Import before asking
+  // where possible. INVALID_ARGUMENT, and nothing imported: as Space::Check, a
+  // cost that is not positive and finite, or a weight outside (0, 1].
+  virtual absl::Status Import(
+      std::vector<ImportedObservation> observations) = 0;
+
+  // The caller's clock; never goes back (an earlier time is ignored). Trials
+  // whose lease has ended by then are lost.
+  virtual void AdvanceTo(uint64_t now) = 0;
+
+  // How many more timing samples the trial deserves after `samples` so far: few
+  // for a clear loser, more for a contender. 0: enough; tell.
+  virtual int WantedSamples(const std::vector<double>& samples) const = 0;
+
+  // UNIMPLEMENTED: the sampler cannot be saved.
+  virtual absl::StatusOr<std::string> Save() const = 0;
 
   // The cheapest OK trial; ties go to the lower id. nullopt: none yet.
   virtual std::optional<BestTrial> Best() const = 0;

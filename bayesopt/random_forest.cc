@@ -14,16 +14,12 @@ struct RandomForest::Growth {
   const Options& options;
 };
 
-namespace {
-
-struct Sums {
+struct RandomForest::Sums {
   double count = 0;
   double sum = 0;
   // Sum of squares about the mean, but for a term that no split changes.
   double Gain() const { return count > 0 ? sum * sum / count : 0; }
 };
-
-}  // namespace
 
 RandomForest::RandomForest(const std::vector<std::vector<float>>& points,
                            std::span<const double> targets,
@@ -38,6 +34,44 @@ RandomForest::RandomForest(const std::vector<std::vector<float>>& points,
     }
     roots_.push_back(Grow(growth, members, 0, random));
   }
+}
+
+// The best of one random threshold for each of some coordinates, or of all
+// where none of those can be split.
+RandomForest::Split RandomForest::BestSplit(const Growth& growth,
+                                            std::span<const size_t> members,
+                                            const Sums& all, Random& random) {
+  const auto least = static_cast<double>(growth.options.least_leaf);
+  Split best;
+  double best_gain = all.Gain() + 1e-12;
+  for (const double share : {growth.options.split_share, 1.0}) {
+    for (size_t c = 0; c < growth.points[0].size(); ++c) {
+      if (!random.Chance(share)) continue;
+      float low = std::numeric_limits<float>::infinity();
+      float high = -low;
+      for (const size_t member : members) {
+        low = std::min(low, growth.points[member][c]);
+        high = std::max(high, growth.points[member][c]);
+      }
+      if (!(high > low)) continue;
+      const float draw =
+          low + static_cast<float>(random.Unit() * 0.999) * (high - low);
+      Sums left;
+      for (const size_t member : members) {
+        if (growth.points[member][c] > draw) continue;
+        left.count += 1;
+        left.sum += growth.targets[member];
+      }
+      const Sums right{all.count - left.count, all.sum - left.sum};
+      if (left.count < least || right.count < least) continue;
+      const double gain = left.Gain() + right.Gain();
+      if (gain <= best_gain) continue;
+      best_gain = gain;
+      best = {static_cast<int>(c), draw};
+    }
+    if (best.coordinate >= 0) break;
+  }
+  return best;
 }
 
 size_t RandomForest::Grow(const Growth& growth, std::span<size_t> members,
@@ -56,36 +90,7 @@ size_t RandomForest::Grow(const Growth& growth, std::span<size_t> members,
   if (alike || depth >= growth.options.most_depth || all.count < 2 * least) {
     return index;
   }
-  const size_t width = growth.points[0].size();
-  double best_gain = all.Gain() + 1e-12;
-  int coordinate = -1;
-  float threshold = 0;
-  for (size_t c = 0; c < width; ++c) {
-    if (!random.Chance(growth.options.split_share)) continue;
-    float low = std::numeric_limits<float>::infinity();
-    float high = -low;
-    for (const size_t member : members) {
-      low = std::min(low, growth.points[member][c]);
-      high = std::max(high, growth.points[member][c]);
-    }
-    if (!(high > low)) continue;
-    const float draw =
-        low + static_cast<float>(random.Unit() * 0.999) * (high - low);
-    Sums left;
-    for (const size_t member : members) {
-      if (growth.points[member][c] > draw) continue;
-      left.count += 1;
-      left.sum += growth.targets[member];
-    }
-    const Sums right{all.count - left.count, all.sum - left.sum};
-    if (left.count < least || right.count < least) continue;
-    const double gain = left.Gain() + right.Gain();
-    if (gain > best_gain) {
-      best_gain = gain;
-      coordinate = static_cast<int>(c);
-      threshold = draw;
-    }
-  }
+  const auto [coordinate, threshold] = BestSplit(growth, members, all, random);
   if (coordinate < 0) return index;
   const auto middle =
       std::stable_partition(members.begin(), members.end(), [&](size_t member) {

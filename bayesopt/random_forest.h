@@ -45,7 +45,15 @@ class RandomForest {
     size_t right = 0;
     double value = 0;  // mean of the targets
   };
+  struct Split {
+    int coordinate = -1;  // -1: none
+    float threshold = 0;
+  };
   struct Growth;
+  struct Sums;
+
+  static Split BestSplit(const Growth& growth, std::span<const size_t> members,
+                         const Sums& all, Random& random);
 
   size_t Grow(const Growth& growth, std::span<size_t> members, int depth,
               Random& random);
