@@ -162,7 +162,9 @@ absl::Status RunSearches(const Settings& settings,
                          const std::vector<TestSpace>& spaces,
                          std::vector<BenchmarkResult>* metrics) {
   std::vector<MethodResults> methods;
-  RETURN_IF_ERROR(RunSamplers(settings, spaces, &methods));
+  if (settings.samplers != std::vector<std::string>{"none"}) {
+    RETURN_IF_ERROR(RunSamplers(settings, spaces, &methods));
+  }
   if (!settings.traces.empty()) {
     RETURN_IF_ERROR(ScoreTraces(settings, spaces, &methods));
   }
