@@ -15,8 +15,24 @@ absl::Status EndingError() {
       "the server ends; nothing was measured, ask another one");
 }
 
+constexpr uint32_t kMostPairs = 10'000;
+constexpr int kLargestPriority = 100;
+
 absl::Status CheckRequest(const EvaluationRequest& request) {
+  if (request.priority < -kLargestPriority ||
+      request.priority > kLargestPriority) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("got priority ", request.priority, ", expected -",
+                     kLargestPriority, " to ", kLargestPriority));
+  }
   const v1::Sampling& sampling = request.sampling;
+  if (std::max(sampling.minimum_pairs(), sampling.maximum_pairs()) >
+      kMostPairs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sampling: got ", sampling.minimum_pairs(), " to ",
+                     sampling.maximum_pairs(), " pairs, expected at most ",
+                     kMostPairs));
+  }
   if (sampling.maximum_pairs() != 0 &&
       sampling.maximum_pairs() < sampling.minimum_pairs()) {
     return absl::InvalidArgumentError(

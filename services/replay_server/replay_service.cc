@@ -20,7 +20,6 @@ namespace {
 
 constexpr char kServerVersion[] = "0.1.0";
 constexpr int kMostVariants = 1000;
-constexpr int kLargestPriority = 100;
 // How often a call looks whether its client is still there.
 constexpr std::chrono::milliseconds kGlance(50);
 
@@ -29,11 +28,6 @@ absl::Status CheckEvaluate(const v1::EvaluateRequest& request) {
     return absl::InvalidArgumentError(
         absl::StrCat("got ", request.variants_size(),
                      " variants, expected 1 to ", kMostVariants));
-  }
-  if (std::abs(request.priority()) > kLargestPriority) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("got priority ", request.priority(), ", expected -",
-                     kLargestPriority, " to ", kLargestPriority));
   }
   if (!(request.queue_timeout_s() >= 0)) {
     return absl::InvalidArgumentError(

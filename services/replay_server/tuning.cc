@@ -21,6 +21,7 @@ namespace reprise {
 namespace {
 
 constexpr std::chrono::milliseconds kGlance(50);
+constexpr uint32_t kMostParallel = 1024;
 
 absl::StatusOr<std::unique_ptr<bayesopt::Sampler>> SamplerOf(
     const std::string& name) {
@@ -86,7 +87,7 @@ class Tuning {
     *base_.mutable_sources() = request_.sources();
     if (!options.has_clang) base_.set_frontend("nvrtc");
     parallel_ = request_.parallel() != 0
-                    ? request_.parallel()
+                    ? std::min(request_.parallel(), kMostParallel)
                     : 2 * static_cast<uint32_t>(core_.compile_threads());
     if (request_.seconds() > 0)
       end_time_ = absl::Now() + absl::Seconds(request_.seconds());

@@ -162,6 +162,10 @@ TEST_F(ReplayCoreTest, OtherSamplingIsAnotherEvaluation) {
   const std::vector<Evaluated> results = results_.Wait();
   EXPECT_EQ(results[0].outcome.variant_ns_size(), 0);
   EXPECT_EQ(results[1].outcome.variant_ns_size(), 7);
+  request.sampling.set_maximum_pairs(4'000'000'000);
+  EXPECT_EQ(node_.core().Submit(request, nullptr).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  request.sampling.set_maximum_pairs(7);
   request.sampling.set_minimum_pairs(8);
   EXPECT_EQ(node_.core().Submit(request, nullptr).status().code(),
             absl::StatusCode::kInvalidArgument);
