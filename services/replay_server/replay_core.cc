@@ -28,10 +28,9 @@ absl::Status CheckRequest(const EvaluationRequest& request) {
   const v1::Sampling& sampling = request.sampling;
   if (std::max(sampling.minimum_pairs(), sampling.maximum_pairs()) >
       kMostPairs) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("sampling: got ", sampling.minimum_pairs(), " to ",
-                     sampling.maximum_pairs(), " pairs, expected at most ",
-                     kMostPairs));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "sampling: got ", sampling.minimum_pairs(), " to ",
+        sampling.maximum_pairs(), " pairs, expected at most ", kMostPairs));
   }
   if (sampling.maximum_pairs() != 0 &&
       sampling.maximum_pairs() < sampling.minimum_pairs()) {

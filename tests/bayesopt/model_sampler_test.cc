@@ -48,7 +48,8 @@ TEST(ModelSamplerTest, FindsTheBottomOfABowlInFewTrials) {
     auto optimizer = Make(Square(40), seed);
     for (int i = 0; i < 40; ++i) {
       const Trial trial = optimizer->Ask(1).at(0);
-      ASSERT_TRUE(optimizer->Tell(trial.id, kOk, {Bowl(trial.configuration)}).ok());
+      ASSERT_TRUE(
+          optimizer->Tell(trial.id, kOk, {Bowl(trial.configuration)}).ok());
     }
     EXPECT_LT(optimizer->Best()->cost, 1.03);  // 3 of 1,600 are below
   }
@@ -58,17 +59,18 @@ TEST(ModelSamplerTest, ABatchSpreads) {
   auto optimizer = Make(Square(40), 3);
   for (int i = 0; i < 15; ++i) {
     const Trial trial = optimizer->Ask(1).at(0);
-    ASSERT_TRUE(optimizer->Tell(trial.id, kOk, {Bowl(trial.configuration)}).ok());
+    ASSERT_TRUE(
+        optimizer->Tell(trial.id, kOk, {Bowl(trial.configuration)}).ok());
   }
   const auto batch = optimizer->Ask(8);
   ASSERT_EQ(batch.size(), 8u);
   int touching = 0;
   for (size_t i = 0; i < batch.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      const double x = Number(batch[i].configuration, 0) -
-                       Number(batch[j].configuration, 0);
-      const double y = Number(batch[i].configuration, 1) -
-                       Number(batch[j].configuration, 1);
+      const double x =
+          Number(batch[i].configuration, 0) - Number(batch[j].configuration, 0);
+      const double y =
+          Number(batch[i].configuration, 1) - Number(batch[j].configuration, 1);
       touching += std::max(std::abs(x), std::abs(y)) <= 1 ? 1 : 0;
     }
   }
@@ -83,12 +85,12 @@ TEST(ModelSamplerTest, AvoidsWhatFails) {
     const Trial trial = optimizer->Ask(1).at(0);
     const bool fails = Number(trial.configuration, 0) > 32;
     if (i >= 40 && fails) ++late_failures;
-    ASSERT_TRUE(optimizer
-                    ->Tell(trial.id,
-                           fails ? v1::OUTCOME_KIND_COMPILE_ERROR : kOk,
-                           fails ? std::vector<double>()
-                                 : std::vector<double>{Bowl(trial.configuration)})
-                    .ok());
+    ASSERT_TRUE(
+        optimizer
+            ->Tell(trial.id, fails ? v1::OUTCOME_KIND_COMPILE_ERROR : kOk,
+                   fails ? std::vector<double>()
+                         : std::vector<double>{Bowl(trial.configuration)})
+            .ok());
   }
   EXPECT_LT(late_failures, 30);  // of 60
   EXPECT_EQ(optimizer->Best()->cost, 1);
@@ -189,9 +191,9 @@ TEST(ModelSamplerTest, ConvergesAmongFailuresOfAllKinds) {
       const auto kind = outcome(trial.configuration);
       ASSERT_TRUE(optimizer
                       ->Tell(trial.id, kind,
-                             kind == kOk
-                                 ? std::vector<double>{Bowl(trial.configuration)}
-                                 : std::vector<double>())
+                             kind == kOk ? std::vector<double>{Bowl(
+                                               trial.configuration)}
+                                         : std::vector<double>())
                       .ok());
     }
     EXPECT_LT(optimizer->Best()->cost, optimum * 1.03);
@@ -216,7 +218,8 @@ TEST(ModelSamplerTest, SearchesPipelinesAndLaunchTogether) {
             std::string::npos) {
       cost -= 0.4;
     }
-    const double block = static_cast<double>(std::get<int64_t>(a.at("launch.block.x")));
+    const double block =
+        static_cast<double>(std::get<int64_t>(a.at("launch.block.x")));
     cost += 0.1 * std::abs(std::log2(block / 128));
     const auto unroll = a.find("codegen.unroll_threshold");
     if (unroll != a.end() && unroll->second == Value(int64_t{600})) cost -= 0.3;

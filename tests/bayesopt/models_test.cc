@@ -49,7 +49,7 @@ TEST(FeasibilityTest, LearnsEachKindOfFailureWhereItHappens) {
   Feasibility feasibility;
   std::vector<Feasibility::Example> examples;
   for (const auto& point : Grid(10)) {
-    examples.push_back({point, point[0] > 0.7F   ? v1::OUTCOME_KIND_COMPILE_ERROR
+    examples.push_back({point, point[0] > 0.7F ? v1::OUTCOME_KIND_COMPILE_ERROR
                                : point[1] > 0.7F ? v1::OUTCOME_KIND_WRONG_RESULT
                                                  : v1::OUTCOME_KIND_OK});
   }
@@ -61,8 +61,10 @@ TEST(FeasibilityTest, LearnsEachKindOfFailureWhereItHappens) {
   EXPECT_GT(feasibility.Probability(fine), 0.8);
   EXPECT_LT(feasibility.Probability(broken), 0.3);
   EXPECT_LT(feasibility.Probability(wrong), 0.3);
-  EXPECT_GT(feasibility.Probability(v1::OUTCOME_KIND_COMPILE_ERROR, broken), 0.7);
-  EXPECT_LT(feasibility.Probability(v1::OUTCOME_KIND_COMPILE_ERROR, wrong), 0.3);
+  EXPECT_GT(feasibility.Probability(v1::OUTCOME_KIND_COMPILE_ERROR, broken),
+            0.7);
+  EXPECT_LT(feasibility.Probability(v1::OUTCOME_KIND_COMPILE_ERROR, wrong),
+            0.3);
   EXPECT_GT(feasibility.Probability(v1::OUTCOME_KIND_WRONG_RESULT, wrong), 0.7);
   EXPECT_EQ(feasibility.Probability(v1::OUTCOME_KIND_TIMEOUT, wrong), 0);
 }
@@ -79,9 +81,9 @@ TEST(TpeTest, LikesTheValuesOfCheapTrialsAndDrawsThem) {
   for (const Configuration& c : configurations) {
     const double x = static_cast<double>(std::get<int64_t>(c.values[0]));
     const bool fails = c.values[1] == Value("c"s);
-    examples.push_back(
-        {&c, fails ? std::numeric_limits<double>::infinity()
-                   : 1 + std::abs(x - 15) + (c.values[1] == Value("b"s) ? 0 : 9)});
+    examples.push_back({&c, fails ? std::numeric_limits<double>::infinity()
+                                  : 1 + std::abs(x - 15) +
+                                        (c.values[1] == Value("b"s) ? 0 : 9)});
   }
   TreeParzenEstimator estimator(*space, examples);
   EXPECT_GT(estimator.Score({{int64_t{15}, "b"s}}),
@@ -135,7 +137,8 @@ TEST(AcquisitionTest, IsTheLogOfTheExpectedImprovementAndNeverUnderflows) {
 
 TEST(BanditTest, GivesMoreToTheArmThatGainsAndTheLeastToAll) {
   Bandit bandit({{0.1, 0.1, 10}, {0.1, 0.1, 10}, {0.1, 0.1, 10}});
-  for (int i = 0; i < 60; ++i) bandit.Tell(static_cast<size_t>(i % 3), i % 3 == 1);
+  for (int i = 0; i < 60; ++i)
+    bandit.Tell(static_cast<size_t>(i % 3), i % 3 == 1);
   const auto shares = bandit.Shares();
   EXPECT_NEAR(shares[0] + shares[1] + shares[2], 1, 1e-12);
   EXPECT_GT(shares[1], 0.6);
@@ -148,10 +151,9 @@ TEST(BanditTest, GivesMoreToTheArmThatGainsAndTheLeastToAll) {
 
 TEST(FeatureMapTest, CategoriesAreEquallyFarAndInactiveOnesNeverDiffer) {
   const auto space =
-      Space::Create(
-          {Parameter::Categorical("mode", {"a"s, "b"s, "c"s}, "a"s),
-           Parameter::Ordinal("size", {16, 32, 48, 64, 80}, 16, false)
-               .When("mode", {"b"s})})
+      Space::Create({Parameter::Categorical("mode", {"a"s, "b"s, "c"s}, "a"s),
+                     Parameter::Ordinal("size", {16, 32, 48, 64, 80}, 16, false)
+                         .When("mode", {"b"s})})
           .value();
   FeatureMap map(*space);
   const auto distance = [&](const Configuration& x, const Configuration& y) {
@@ -160,7 +162,8 @@ TEST(FeatureMapTest, CategoriesAreEquallyFarAndInactiveOnesNeverDiffer) {
     map.Encode(x, a);
     map.Encode(y, b);
     double squared = 0;
-    for (size_t i = 0; i < a.size(); ++i) squared += (a[i] - b[i]) * (a[i] - b[i]);
+    for (size_t i = 0; i < a.size(); ++i)
+      squared += (a[i] - b[i]) * (a[i] - b[i]);
     return squared;
   };
   const Configuration a = {{"a"s, std::monostate()}};
@@ -176,9 +179,9 @@ TEST(FeatureMapTest, CategoriesAreEquallyFarAndInactiveOnesNeverDiffer) {
 
 TEST(FeatureMapTest, PipelinesThatShareMoreAreNearer) {
   const auto space =
-      Space::Create({Parameter::Pipeline("pipeline",
-                                         std::make_shared<PipelineSpace>(
-                                             PipelineSpace::Options()))})
+      Space::Create(
+          {Parameter::Pipeline("pipeline", std::make_shared<PipelineSpace>(
+                                               PipelineSpace::Options()))})
           .value();
   FeatureMap map(*space, {1, [](const Configuration& c, std::span<float> out) {
                             out[0] = static_cast<float>(
@@ -247,7 +250,8 @@ TEST(CostModelTest, KeepsImportsThatCorrelateAndDropsOthers) {
 }
 
 TEST(CostModelTest, ImportsGuideWhereLittleWasMeasured) {
-  const std::vector<CostModel::Datum> own = {{{0.5F}, 0.5, 0}, {{0.45F}, 0.45, 0}};
+  const std::vector<CostModel::Datum> own = {{{0.5F}, 0.5, 0},
+                                             {{0.45F}, 0.45, 0}};
   CostModel with({0}, {});
   with.Update(own, Line(20, 1, 3), {});
   const double low = with.process().Predict(std::vector<float>{0.0F, 0}).mean;
@@ -264,7 +268,8 @@ TEST(CostModelTest, MemoryIsBoundedAndTheCheapestStay) {
   own[150].log_cost = -5;
   own[150].point[0] = 0.77F;
   for (size_t n = 5; n <= own.size(); ++n) {
-    model.Update({own.begin(), own.begin() + static_cast<ptrdiff_t>(n)}, {}, {});
+    model.Update({own.begin(), own.begin() + static_cast<ptrdiff_t>(n)}, {},
+                 {});
     EXPECT_LE(model.process().size(), 45u);
   }
   bool there = false;

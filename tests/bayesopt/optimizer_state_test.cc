@@ -165,11 +165,13 @@ void Drive(Optimizer& optimizer, int first_round, int rounds) {
       const double x = Number(trial.configuration, 0);
       if (trial.id % 7 == 3) continue;  // never told: expires
       const auto claim = optimizer.ClaimKey(
-          trial.id, std::to_string(static_cast<int>(x * 1000 + Number(trial.configuration, 1)) / 2));
+          trial.id,
+          std::to_string(
+              static_cast<int>(x * 1000 + Number(trial.configuration, 1)) / 2));
       ASSERT_TRUE(claim.ok());
       if (!claim->first) continue;
       const double cost = Bowl(trial.configuration);
-      const auto kind = trial.id % 11 == 5   ? kInfrastructure
+      const auto kind = trial.id % 11 == 5  ? kInfrastructure
                         : trial.id % 5 == 2 ? kWrong
                                             : kOk;
       ASSERT_TRUE(optimizer
@@ -185,8 +187,9 @@ TEST(SaveTest, ARestoredOptimizerGoesOnBitForBit) {
   const auto space = Grid(20);
   for (const int at : {0, 2, 9, 20}) {
     auto original = Make(space, Options(5, 4));
-    ASSERT_TRUE(original->Import({{{{int64_t{14}, int64_t{6}}}, 3, 0.5},
-                                  {{{int64_t{2}, int64_t{6}}}, 9, 0.5}})
+    ASSERT_TRUE(original
+                    ->Import({{{{int64_t{14}, int64_t{6}}}, 3, 0.5},
+                              {{{int64_t{2}, int64_t{6}}}, 9, 0.5}})
                     .ok());
     Drive(*original, 0, at);
     const std::string saved = original->Save().value();
@@ -220,7 +223,8 @@ TEST(SaveTest, PipelineSpacesGoOnBitForBitToo) {
     for (int i = 0; i < trials; ++i) {
       const Trial trial = optimizer.Ask(1).at(0);
       const double cost =
-          1 + 0.1 * static_cast<double>(space->Hash(trial.configuration).low % 97);
+          1 +
+          0.1 * static_cast<double>(space->Hash(trial.configuration).low % 97);
       ASSERT_TRUE(optimizer.Tell(trial.id, kOk, {cost}).ok());
     }
   };
@@ -251,7 +255,8 @@ TEST(SaveTest, RefusesDamagedBytesAndAnotherSpace) {
   Random random(1);
   for (int i = 0; i < 200; ++i) {
     std::string changed = saved;
-    changed[random.Below(changed.size())] ^= static_cast<char>(1 << random.Below(8));
+    changed[random.Below(changed.size())] ^=
+        static_cast<char>(1 << random.Below(8));
     auto restored = Optimizer::Restore(space, Options(5), changed);
     if (restored.ok()) (void)(*restored)->Ask(2);
   }
@@ -261,7 +266,8 @@ TEST(SaveTest, OfASamplerThatCannotIsUnimplemented) {
   auto options = Options(1);
   options.sampler = NewLocalSearchSampler();
   auto optimizer = Make(Grid(5), std::move(options));
-  EXPECT_EQ(optimizer->Save().status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(optimizer->Save().status().code(),
+            absl::StatusCode::kUnimplemented);
 }
 
 }  // namespace
