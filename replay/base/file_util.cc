@@ -98,14 +98,19 @@ absl::Status WriteFileAtomically(const std::string& path,
 
 absl::Status CheckOwnersAlone(const std::string& path) {
   struct stat info;
-  if (stat(path.c_str(), &info) != 0 || (info.st_mode & 077) == 0)
-    return absl::OkStatus();
+  if (stat(path.c_str(), &info) != 0) return absl::OkStatus();
+  if (info.st_uid != geteuid()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " belongs to user ", info.st_uid, ", not to ",
+                     geteuid(), "; choose another place"));
+  }
+  if ((info.st_mode & 077) == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       path, " is open to others than its owner; close it: chmod go= ", path));
 }
 
 absl::Status MakePrivateDirectory(const std::string& path) {
-  if (std::filesystem::is_directory(path)) return CheckOwnersAlone(path);
+  if (std::filesystem::exists(path)) return CheckOwnersAlone(path);
   return MakeDirectories(path, 0700);
 }
 

@@ -25,8 +25,8 @@ absl::Status WriteFileAtomically(const std::string& path,
 
 absl::Status MakeDirectories(const std::string& path, int mode = 0777);
 
-// FAILED_PRECONDITION: others than its owner may use what is at this path. OK
-// where there is nothing.
+// FAILED_PRECONDITION: others than this user own what is at this path or may
+// use it. OK where there is nothing.
 absl::Status CheckOwnersAlone(const std::string& path);
 // Makes a directory of mode 0700 where there is none; CheckOwnersAlone of one
 // that is there.

@@ -319,6 +319,12 @@ void AddInlinePtx(std::string_view text, const std::string& place,
   }
 }
 
+// Tables of libdevice that it does not declare constant.
+static bool IsTableOfSine(const std::string& symbol) {
+  return symbol == "__cudart_i2opi_f" || symbol == "__cudart_i2opi_d" ||
+         symbol == "__cudart_sin_cos_coeffs";
+}
+
 void AddPtxText(const std::string& ptx, CodeInventory& inventory) {
   constexpr std::string_view kBegin = "// begin inline asm";
   constexpr std::string_view kEnd = "// end inline asm";
@@ -336,7 +342,7 @@ void AddPtxText(const std::string& ptx, CodeInventory& inventory) {
       AddUndefinedFunction(callee, "", inventory);
   }
   for (const v1::ModuleGlobal& variable : PtxVariables(ptx)) {
-    if (variable.constant()) {
+    if (variable.constant() || IsTableOfSine(variable.symbol())) {
       inventory.AddConstantBytes(variable.bytes());
     } else {
       AddWritableVariable(variable.symbol(), "", inventory);

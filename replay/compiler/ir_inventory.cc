@@ -283,6 +283,24 @@ void ShowCasts(llvm::Module& module) {
   passes.run(module, modules);
 }
 
+// A variable that no other code can reach and that nothing writes: tables of
+// libdevice's sine are such, though they are not declared constant.
+bool IsOnlyRead(const llvm::GlobalVariable& variable) {
+  if (!variable.hasLocalLinkage()) return false;
+  std::vector<const llvm::User*> users(variable.user_begin(),
+                                       variable.user_end());
+  while (!users.empty()) {
+    const llvm::User* const user = users.back();
+    users.pop_back();
+    if (llvm::isa<llvm::LoadInst>(user)) continue;
+    if (!llvm::isa<llvm::GEPOperator>(user) &&
+        !llvm::isa<llvm::AddrSpaceCastOperator>(user))
+      return false;
+    users.insert(users.end(), user->user_begin(), user->user_end());
+  }
+  return true;
+}
+
 class InventoryTaker {
  public:
   explicit InventoryTaker(CodeInventory& inventory) : inventory_(inventory) {}
@@ -300,7 +318,7 @@ class InventoryTaker {
                      PlaceOfUse(variable));
       return;
     }
-    if (!variable.isConstant()) {
+    if (!variable.isConstant() && !IsOnlyRead(variable)) {
       AddWritableVariable(name, PlaceOfUse(variable), inventory_);
     } else if (!variable.getInitializer()->isNullValue()) {
       inventory_.AddConstantBytes(

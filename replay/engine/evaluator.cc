@@ -640,6 +640,17 @@ v1::Outcome Evaluator::NewOutcome(const v1::Variant& variant) const {
   return outcome;
 }
 
+v1::Outcome Evaluator::OutcomeOfBuild(
+    const v1::Variant& variant,
+    const absl::StatusOr<v1::CompileReply>& failed) const {
+  v1::Outcome outcome = NewOutcome(variant);
+  outcome.set_kind(failed.ok() ? failed->kind()
+                               : v1::OUTCOME_KIND_INFRASTRUCTURE);
+  outcome.set_diagnostics(failed.ok() ? failed->diagnostics()
+                                      : std::string(failed.status().message()));
+  return outcome;
+}
+
 bool Evaluator::BuildAndVerify(const v1::Variant& variant, Built* built,
                                v1::Outcome* outcome) {
   if (!Build(variant, built, outcome)) return false;

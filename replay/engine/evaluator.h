@@ -152,6 +152,11 @@ class Evaluator {
   // comes back in the reply's kind.
   absl::StatusOr<v1::CompileReply> Compile(const v1::Variant& variant);
   v1::LaunchConfig LaunchOf(const v1::Variant& variant) const;
+  // What Evaluate would say of a variant that Compile gave this for, which is
+  // not OK. May run beside anything.
+  v1::Outcome OutcomeOfBuild(
+      const v1::Variant& variant,
+      const absl::StatusOr<v1::CompileReply>& failed) const;
 
  private:
   struct Built;  // a variant's code, loaded

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <memory>
 
 #include "absl/strings/match.h"
@@ -184,9 +185,10 @@ absl::StatusOr<std::string> AlternativeNames(
 }
 
 absl::StatusOr<Identity> Authority(const std::string& directory, int days) {
-  if (absl::StatusOr<Identity> known = ReadIdentity(directory, "ca");
-      known.ok() || !absl::IsNotFound(known.status()))
-    return known;
+  // One that is half there is not replaced: what it signed is in use.
+  if (std::filesystem::exists(directory + "/ca.pem") ||
+      std::filesystem::exists(directory + "/ca.key"))
+    return ReadIdentity(directory, "ca");
   // Longer than what it signs, which is made anew meanwhile.
   ASSIGN_OR_RETURN(Identity made,
                    Make("authority", 10 * days,

@@ -31,7 +31,10 @@ std::string OutcomeKey(const std::string& unit_id,
 }
 
 bool MayBeKept(const v1::Outcome& outcome) {
+  // A compiler that was killed is told from one that failed by chance only; the
+  // compile pool keeps what is sure.
   return outcome.kind() != v1::OUTCOME_KIND_UNSPECIFIED &&
+         outcome.kind() != v1::OUTCOME_KIND_COMPILE_ERROR &&
          outcome.kind() != v1::OUTCOME_KIND_INFRASTRUCTURE;
 }
 

@@ -115,6 +115,7 @@ absl::StatusOr<std::shared_ptr<ReplayCore::Participant>> ReplayCore::Submit(
           "got more evaluations than may wait, ", options_.most_waiting,
           "; ask again when some have ended"));
     }
+    next_expiry_ = std::min(next_expiry_, participant->expires);
     unit->last_used = next_use_++;
     const bool shared = !request.fresh && request.worth_running == nullptr;
     const std::string key =
@@ -177,9 +178,12 @@ void ReplayCore::EnqueueLocked(const std::shared_ptr<Job>& job, Unit& unit) {
   if (unit.state == v1::UNIT_STATE_EVICTED) WantLoadLocked(unit);
 }
 
-void ReplayCore::ForgetLocked(Job& job) {
-  job.stage = Job::Stage::kOver;
-  if (!job.key.empty()) under_way_.erase(job.key);
+void ReplayCore::ForgetLocked(const std::shared_ptr<Job>& job) {
+  job->stage = Job::Stage::kOver;
+  // The key may be another job's by now.
+  const auto found = under_way_.find(job->key);
+  if (found != under_way_.end() && found->second == job)
+    under_way_.erase(found);
 }
 
 void ReplayCore::EndLocked(const std::shared_ptr<Job>& job,
@@ -187,11 +191,11 @@ void ReplayCore::EndLocked(const std::shared_ptr<Job>& job,
   for (const auto& participant : job->participants) {
     if (!participant->ended) finished->Add(*participant, {.status = status});
   }
-  ForgetLocked(*job);
+  ForgetLocked(job);
 }
 
-// Of what the device has not begun. Compiles that are under way end it when
-// they are through.
+// Of what the device has not begun. What is compiled now is forgotten when that
+// is through.
 void ReplayCore::HandBackLocked(Unit& unit, const absl::Status& status,
                                 Finished* finished) {
   for (JobQueue<Job>* queue : {&waiting_, &compiled_}) {
@@ -200,6 +204,10 @@ void ReplayCore::HandBackLocked(Unit& unit, const absl::Status& status,
   }
   for (const std::shared_ptr<Job>& job : std::exchange(unit.parked, {}))
     EndLocked(job, status, finished);
+  for (const std::shared_ptr<Job>& job : compiling_) {
+    if (job->unit == unit.id) EndLocked(job, status, finished);
+  }
+  compile_work_.notify_all();  // there is room
 }
 
 void ReplayCore::Cancel(const std::shared_ptr<Participant>& participant) {
@@ -223,7 +231,8 @@ void ReplayCore::DropUnwantedLocked(const std::shared_ptr<Job>& job) {
   compiled_.Remove(*job);
   if (Unit* const unit = FindLocked(job->unit); unit != nullptr)
     std::erase(unit->parked, job);
-  ForgetLocked(*job);
+  ForgetLocked(job);
+  compile_work_.notify_all();  // there is room
 }
 
 void ReplayCore::ExpireWaiting() {
@@ -237,10 +246,16 @@ void ReplayCore::ExpireWaiting() {
 
 void ReplayCore::ExpireLocked(Finished* finished) {
   const absl::Time now = Now();
+  if (now < next_expiry_) return;
+  next_expiry_ = absl::InfiniteFuture();
   std::vector<std::shared_ptr<Job>> looked_at;
   const auto look = [&](const std::shared_ptr<Job>& job) {
     for (const auto& participant : job->participants) {
-      if (participant->ended || participant->expires > now) continue;
+      if (participant->ended) continue;
+      if (participant->expires > now) {
+        next_expiry_ = std::min(next_expiry_, participant->expires);
+        continue;
+      }
       counts_.set_expired(counts_.expired() + 1);
       finished->Add(
           *participant,
@@ -252,6 +267,7 @@ void ReplayCore::ExpireLocked(Finished* finished) {
   };
   waiting_.ForEach(look);
   compiled_.ForEach(look);
+  for (const std::shared_ptr<Job>& job : compiling_) look(job);
   for (const auto& [id, unit] : units_) {
     for (const std::shared_ptr<Job>& job : unit->parked) look(job);
   }
@@ -312,7 +328,7 @@ v1::DeviceStatistics ReplayCore::Statistics() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   v1::DeviceStatistics statistics = counts_;
   statistics.set_device(device_->facts().kind);
-  statistics.set_waiting(waiting_.size() + compiling_);
+  statistics.set_waiting(waiting_.size() + compiling_.size());
   statistics.set_compiled(compiled_.size());
   statistics.set_budget_bytes(options_.budget_bytes);
   uint64_t bytes = 0;

@@ -31,6 +31,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -133,7 +134,8 @@ class ReplayCore {
   absl::StatusOr<Unit*> AdmitLocked(const v1::LoadUnitRequest& request,
                                     UnitReader reader);
   void WantLoadLocked(Unit& unit);
-  absl::Status WaitUntilLoaded(const std::string& unit_id,
+  // Until it was loaded once more than `before`.
+  absl::Status WaitUntilLoaded(Unit& unit, uint64_t before,
                                const std::function<bool()>& given_up,
                                std::unique_lock<std::mutex>& lock);
   void FillLocked(const Unit& unit, v1::ServedUnit* served) const;
@@ -143,7 +145,7 @@ class ReplayCore {
   void EnqueueLocked(const std::shared_ptr<Job>& job, Unit& unit);
   void EndLocked(const std::shared_ptr<Job>& job, const absl::Status& status,
                  Finished* finished);
-  void ForgetLocked(Job& job);
+  void ForgetLocked(const std::shared_ptr<Job>& job);
   void DropUnwantedLocked(const std::shared_ptr<Job>& job);
   void HandBackLocked(Unit& unit, const absl::Status& status,
                       Finished* finished);
@@ -171,7 +173,12 @@ class ReplayCore {
   bool MayUnloadLocked(const Unit& unit) const;
   void UnloadWanted(std::unique_lock<std::mutex>& lock);
   void Run(const std::shared_ptr<Job>& job, std::unique_lock<std::mutex>& lock);
+  std::vector<std::string> FrontendsOf(
+      const v1::LoadUnitRequest& request) const;
   v1::Outcome Measure(Evaluator& evaluator, const Job& job) const;
+  // Of a variant that did not build.
+  void EndUnbuilt(const std::shared_ptr<Job>& job, v1::Outcome outcome,
+                  Finished* finished);
   void Settle(const std::shared_ptr<Job>& job, v1::Outcome outcome,
               Finished* finished);
   void Recover(std::unique_lock<std::mutex>& lock);
@@ -187,11 +194,13 @@ class ReplayCore {
   std::map<std::string, std::unique_ptr<Unit>> units_;
   std::deque<std::string> to_prebuild_, to_load_;
   JobQueue<Job> waiting_, compiled_;
-  size_t compiling_ = 0;
+  std::set<std::shared_ptr<Job>> compiling_;
   std::map<std::string, std::shared_ptr<Job>> under_way_;  // by outcome key
   OutcomeCache outcomes_;
   bool draining_ = false, stopped_ = false;
   uint64_t next_sequence_ = 1, next_use_ = 1;
+  // No participant's time is over before.
+  absl::Time next_expiry_ = absl::InfiniteFuture();
 
   // What the device is at.
   Health health_ = Health::kServing;

@@ -63,6 +63,7 @@ struct ReplayCore::Unit {
   absl::Status error = {};  // why it is not there, where that is one
   absl::Time lease_end = absl::InfinitePast();
   uint64_t last_used = 0;
+  uint64_t loads = 0;
   uint64_t run_since_load = 0;
   bool unload_wanted = false;
   int compiles = 0;  // that use the evaluator

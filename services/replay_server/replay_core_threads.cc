@@ -36,7 +36,7 @@ void ReplayCore::RunCompiler() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
     compile_work_.wait(lock, [this] {
-      const bool room = compiled_.size() + compiling_ <
+      const bool room = compiled_.size() + compiling_.size() <
                         static_cast<size_t>(options_.most_compiled);
       return stopped_ || !to_prebuild_.empty() || (!waiting_.empty() && room);
     });
@@ -54,10 +54,10 @@ void ReplayCore::RunCompiler() {
 void ReplayCore::CompileFor(const std::shared_ptr<Job>& job,
                             std::unique_lock<std::mutex>& lock) {
   Unit& unit = *FindLocked(job->unit);
-  const std::shared_ptr<Evaluator> evaluator = unit.evaluator;
+  std::shared_ptr<Evaluator> evaluator = unit.evaluator;
   job->stage = Job::Stage::kCompiling;
   ++unit.compiles;
-  ++compiling_;
+  compiling_.insert(job);
   lock.unlock();
   const absl::Time start = absl::Now();
   // The reply stays in the pool's cache, where the device's thread finds it.
@@ -67,13 +67,18 @@ void ReplayCore::CompileFor(const std::shared_ptr<Job>& job,
   const bool built = code.ok() && code->kind() == v1::OUTCOME_KIND_OK;
   const bool worth = !built || job->request.worth_running == nullptr ||
                      job->request.worth_running(*code);
+  v1::Outcome unbuilt;
+  if (!built) unbuilt = evaluator->OutcomeOfBuild(job->request.variant, code);
+  evaluator.reset();  // whoever takes the unit off holds the last one
   lock.lock();
-  --compiling_;
+  compiling_.erase(job);
   --unit.compiles;
   job->compile_ms += compile_ms;
   Finished finished;
   if (!job->wanted()) {
-    ForgetLocked(*job);
+    ForgetLocked(job);
+  } else if (!built) {
+    EndUnbuilt(job, std::move(unbuilt), &finished);
   } else if (!worth) {
     EndLocked(job, absl::AbortedError("it was not worth running"), &finished);
   } else if (draining_) {
@@ -127,7 +132,7 @@ bool ReplayCore::WaitForWork(std::unique_lock<std::mutex>& lock) {
            });
   };
   while (!is_there()) {
-    const bool starved = compiling_ > 0 || !waiting_.empty();
+    const bool starved = !compiling_.empty() || !waiting_.empty();
     const absl::Time start = absl::Now();
     device_work_.wait_for(lock, kGlance, is_there);
     if (starved) {
@@ -175,10 +180,11 @@ void ReplayCore::Run(const std::shared_ptr<Job>& job,
   ++unit.run_since_load;
   job->stage = Job::Stage::kRunning;
   ++job->attempts;
-  const std::shared_ptr<Evaluator> evaluator = unit.evaluator;
+  std::shared_ptr<Evaluator> evaluator = unit.evaluator;
   lock.unlock();
   const absl::Time start = absl::Now();
   v1::Outcome outcome = Measure(*evaluator, *job);
+  evaluator.reset();
   const absl::Time end = absl::Now();
   v1::StageTimes* stages = outcome.mutable_stages();
   stages->set_compile_ms(job->compile_ms);
@@ -205,8 +211,9 @@ void ReplayCore::Run(const std::shared_ptr<Job>& job,
 
 void ReplayCore::Settle(const std::shared_ptr<Job>& job, v1::Outcome outcome,
                         Finished* finished) {
+  const bool stays = !draining_ && !FindLocked(job->unit)->unload_wanted;
   if (outcome.kind() == v1::OUTCOME_KIND_INFRASTRUCTURE &&
-      job->attempts < kMostAttempts && job->wanted() && !draining_) {
+      job->attempts < kMostAttempts && job->wanted() && stays) {
     LOG_WARNING("{}: once more: {}", job->unit, outcome.diagnostics());
     job->stage = Job::Stage::kCompiled;
     compiled_.Push(job);
@@ -218,14 +225,32 @@ void ReplayCore::Settle(const std::shared_ptr<Job>& job, v1::Outcome outcome,
   for (const auto& participant : job->participants) {
     if (!participant->ended) finished->Add(*participant, {.outcome = outcome});
   }
-  ForgetLocked(*job);
+  ForgetLocked(job);
+}
+
+// Nothing of it reaches the device. Where the compilers themselves failed it is
+// tried once more.
+void ReplayCore::EndUnbuilt(const std::shared_ptr<Job>& job,
+                            v1::Outcome outcome, Finished* finished) {
+  ++job->attempts;
+  Unit& unit = *FindLocked(job->unit);
+  if (outcome.kind() == v1::OUTCOME_KIND_INFRASTRUCTURE &&
+      job->attempts < kMostAttempts && !draining_ && !unit.unload_wanted) {
+    EnqueueLocked(job, unit);
+    return;
+  }
+  v1::StageTimes* stages = outcome.mutable_stages();
+  stages->set_compile_ms(job->compile_ms);
+  stages->set_queue_ms(std::max(
+      0.0, absl::ToDoubleMilliseconds(Now() - job->asked) - job->compile_ms));
+  Settle(job, std::move(outcome), finished);
 }
 
 // Runs the unmodified kernel of the unit that met the fault until it computes
 // the right thing again.
 void ReplayCore::Recover(std::unique_lock<std::mutex>& lock) {
   Unit& unit = *FindLocked(recovering_unit_);
-  const std::shared_ptr<Evaluator> evaluator = unit.evaluator;
+  std::shared_ptr<Evaluator> evaluator = unit.evaluator;
   v1::Variant unmodified;
   if (const std::string& frontend = evaluator->baseline().frontends.at(0);
       frontend != "clang")
@@ -249,6 +274,7 @@ void ReplayCore::Recover(std::unique_lock<std::mutex>& lock) {
     recovery_.Add(MillisecondsSince(fault_time_));
     return;
   }
+  evaluator.reset();
   if (stopped_) return;
   Finished finished;
   unit.error = absl::FailedPreconditionError(

@@ -1,5 +1,7 @@
 // Units of a ReplayCore: loaded when they are wanted, evicted when others are.
 #include <algorithm>
+#include <cmath>
+#include <set>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -51,6 +53,29 @@ absl::StatusOr<absl::Duration> LeaseOf(double seconds) {
       absl::ToInt64Seconds(kLongestLease), " s; leases can be renewed"));
 }
 
+absl::Status CheckTerms(const v1::LoadUnitRequest& request) {
+  const v1::Tolerance& tolerance = request.tolerance();
+  for (const double value : {tolerance.absolute(), tolerance.relative(),
+                             tolerance.outlier_share()}) {
+    if (std::isfinite(value) && value >= 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tolerance: got ", value, ", expected 0 or a positive number"));
+  }
+  if (tolerance.outlier_share() >= 1) {
+    return absl::InvalidArgumentError(
+        "tolerance: got an outlier share of 1 or more, which accepts anything");
+  }
+  std::set<std::string> seen;
+  for (const std::string& frontend : request.frontends()) {
+    const bool known = frontend == "clang" || frontend == "nvrtc";
+    if (known && seen.insert(frontend).second) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("got front end '", frontend,
+                     "', expected clang and nvrtc, each at most once"));
+  }
+  return absl::OkStatus();
+}
+
 // What a unit was loaded with decides how its variants are judged.
 absl::Status SameTerms(const v1::LoadUnitRequest& loaded,
                        const v1::LoadUnitRequest& asked) {
@@ -96,8 +121,9 @@ absl::StatusOr<ReplayCore::Unit*> ReplayCore::AdmitLocked(
     WantLoadLocked(*unit);
   }
   unit->last_used = next_use_++;
-  unit->lease_end =
-      lease > absl::ZeroDuration() ? Now() + lease : absl::InfinitePast();
+  // Another client's lease holds on.
+  if (lease > absl::ZeroDuration())
+    unit->lease_end = std::max(unit->lease_end, Now() + lease);
   return unit.get();
 }
 
@@ -106,21 +132,26 @@ absl::StatusOr<v1::ServedUnit> ReplayCore::LoadUnit(
   ASSIGN_OR_RETURN(UnitReader reader, store_.Open(request.unit_id()));
   std::unique_lock<std::mutex> lock(mutex_);
   if (draining_) return absl::UnavailableError("the server ends");
+  RETURN_IF_ERROR(CheckTerms(request));
+  const Unit* const known = FindLocked(reader.id());
+  const uint64_t loads = known == nullptr ? 0 : known->loads;
   ASSIGN_OR_RETURN(Unit * unit, AdmitLocked(request, std::move(reader)));
-  RETURN_IF_ERROR(WaitUntilLoaded(unit->id, given_up, lock));
+  if (unit->state != v1::UNIT_STATE_READY)
+    RETURN_IF_ERROR(WaitUntilLoaded(*unit, loads, given_up, lock));
   v1::ServedUnit served;
   FillLocked(*unit, &served);
   return served;
 }
 
-absl::Status ReplayCore::WaitUntilLoaded(const std::string& unit_id,
+absl::Status ReplayCore::WaitUntilLoaded(Unit& unit, uint64_t before,
                                          const std::function<bool()>& given_up,
                                          std::unique_lock<std::mutex>& lock) {
   for (;;) {
-    const Unit* const unit = FindLocked(unit_id);
-    if (unit->state == v1::UNIT_STATE_READY) return absl::OkStatus();
-    if (!unit->error.ok()) return unit->error;
-    if (unit->state == v1::UNIT_STATE_STORED)
+    // It may have made room for others already.
+    if (unit.loads > before) return absl::OkStatus();
+    if (!unit.error.ok()) return unit.error;
+    if (unit.state == v1::UNIT_STATE_EVICTED) WantLoadLocked(unit);
+    if (unit.state == v1::UNIT_STATE_STORED)
       return absl::CancelledError("it was unloaded meanwhile");
     if (draining_) return absl::UnavailableError("the server ends");
     if (given_up != nullptr && given_up())
@@ -219,10 +250,8 @@ void ReplayCore::Prebuild(const std::string& unit_id,
                           std::unique_lock<std::mutex>& lock) {
   const Unit& unit = *FindLocked(unit_id);
   const UnitReader reader = unit.reader;
-  std::vector<std::string> frontends(unit.request.frontends().begin(),
-                                     unit.request.frontends().end());
+  const std::vector<std::string> frontends = FrontendsOf(unit.request);
   lock.unlock();
-  if (frontends.empty()) frontends = {"clang"};
   // Errors come up again when it is loaded.
   if (const auto input = LoadCompileInput(reader, *device_); input.ok()) {
     for (const std::string& frontend : frontends) {
@@ -238,14 +267,19 @@ void ReplayCore::Prebuild(const std::string& unit_id,
   device_work_.notify_all();
 }
 
+std::vector<std::string> ReplayCore::FrontendsOf(
+    const v1::LoadUnitRequest& request) const {
+  if (request.frontends_size() > 0)
+    return {request.frontends().begin(), request.frontends().end()};
+  if (device_->facts().kind == "cpu") return {"clang"};
+  return {"clang", "nvrtc"};
+}
+
 absl::StatusOr<std::shared_ptr<Evaluator>> ReplayCore::MakeEvaluator(
     const UnitReader& reader, const v1::LoadUnitRequest& request) {
   EvaluatorOptions options = options_.evaluator;
   if (request.has_tolerance()) options.tolerance = request.tolerance();
-  options.frontends.assign(request.frontends().begin(),
-                           request.frontends().end());
-  if (options.frontends.empty() && device_->facts().kind != "cpu")
-    options.frontends = {"clang", "nvrtc"};
+  options.frontends = FrontendsOf(request);
   ASSIGN_OR_RETURN(std::unique_ptr<Evaluator> evaluator,
                    Evaluator::Create(reader, *device_, pool_, options));
   if (device_->facts().kind != "cpu") evaluator->ExpectSourceVariants();
@@ -275,6 +309,7 @@ void ReplayCore::Load(const std::string& unit_id,
     unit.evaluator = *std::move(evaluator);
     unit.baseline = FactsOf(unit.evaluator->baseline());
     unit.state = v1::UNIT_STATE_READY;
+    ++unit.loads;
     unit.run_since_load = 0;
     for (const std::shared_ptr<Job>& job : std::exchange(unit.parked, {}))
       EnqueueLocked(job, unit);
@@ -344,6 +379,7 @@ absl::Status ReplayCore::Evict(const Unit& incoming,
         unit.parked.push_back(job);
       }
     }
+    compile_work_.notify_all();  // there is room
     TakeOff(unit, lock);
     unit.state = v1::UNIT_STATE_EVICTED;
     if (!unit.parked.empty()) WantLoadLocked(unit);
@@ -373,6 +409,13 @@ void ReplayCore::UnloadWanted(std::unique_lock<std::mutex>& lock) {
     if (!MayUnloadLocked(*unit)) continue;
     std::erase(to_load_, id);
     if (unit->on_device()) TakeOff(*unit, lock);
+    // What was tried once more meanwhile.
+    Finished finished;
+    HandBackLocked(*unit, absl::CancelledError("its unit was unloaded"),
+                   &finished);
+    lock.unlock();
+    finished.Call();
+    lock.lock();
     unit->state = v1::UNIT_STATE_STORED;
     unit->error = absl::OkStatus();
     unit->lease_end = absl::InfinitePast();

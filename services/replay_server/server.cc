@@ -1,10 +1,15 @@
 #include "services/replay_server/server.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -64,16 +69,33 @@ absl::Status PrepareSocket(const std::string& listen) {
   return MakePrivateDirectory(path.substr(0, slash));
 }
 
+// gRPC takes a socket away from whoever listens there. Held while the server
+// lives; goes with its process.
+absl::StatusOr<int> LockSocket(const std::string& listen) {
+  if (!absl::StartsWith(listen, "unix:")) return -1;
+  const std::string path = listen.substr(5) + ".lock";
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  close(fd);
+  return absl::AlreadyExistsError(absl::StrCat(
+      "another server listens at ", listen, "; choose another --listen"));
+}
+
 class ReplayServerImpl : public ReplayServer {
  public:
   ReplayServerImpl(UnitStore& store,
                    std::vector<std::unique_ptr<ReplayCore>> cores)
       : cores_(std::move(cores)), replay_(store, cores_), transfer_(store) {}
-  ~ReplayServerImpl() override { Shutdown(absl::ZeroDuration()); }
+  ~ReplayServerImpl() override {
+    Shutdown(absl::ZeroDuration());
+    if (lock_fd_ >= 0) close(lock_fd_);
+  }
 
   absl::Status Start(const Options& options) {
     ASSIGN_OR_RETURN(const auto credentials, CredentialsOf(options));
     RETURN_IF_ERROR(PrepareSocket(options.listen));
+    ASSIGN_OR_RETURN(lock_fd_, LockSocket(options.listen));
     grpc::EnableDefaultHealthCheckService(true);
     if (options.reflection && IsOnThisHost(options.listen))
       grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -147,6 +169,7 @@ class ReplayServerImpl : public ReplayServer {
   ReplayServiceImpl replay_;
   TransferServiceImpl transfer_;
   std::string address_;
+  int lock_fd_ = -1;
   std::unique_ptr<grpc::Server> server_;
   std::mutex shutdown_mutex_, mutex_;
   std::condition_variable changed_;
@@ -167,8 +190,10 @@ absl::StatusOr<std::unique_ptr<ReplayServer>> ReplayServer::Start(
 bool IsOnThisHost(const std::string& address) {
   if (absl::StartsWith(address, "unix:")) return true;
   const std::string host = address.substr(0, address.rfind(':'));
-  return absl::StartsWith(host, "127.") || host == "localhost" ||
-         host == "[::1]";
+  in_addr number = {};
+  const bool loopback = inet_pton(AF_INET, host.c_str(), &number) == 1 &&
+                        ntohl(number.s_addr) >> 24 == 127;
+  return loopback || host == "localhost" || host == "[::1]";
 }
 
 }  // namespace reprise

@@ -1,6 +1,7 @@
 #include "services/replay_server/tuning.h"
 
 #include <algorithm>
+#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -33,7 +34,8 @@ absl::StatusOr<std::unique_ptr<bayesopt::Sampler>> SamplerOf(
       "got sampler '", name, "', expected model, random or local-search"));
 }
 
-class Tuning {
+// Callbacks hold it: a compile may end when the session is over.
+class Tuning : public std::enable_shared_from_this<Tuning> {
  public:
   Tuning(ReplayCore& core, const v1::TuneRequest& request,
          const std::function<bool()>& given_up,
@@ -44,15 +46,8 @@ class Tuning {
     RETURN_IF_ERROR(Prepare());
     SendStart();
     const absl::Status status = Loop();
-    // Callbacks refer to this object.
-    std::unique_lock<std::mutex> lock(mutex_);
-    for (const auto& [id, running] : running_) {
-      lock.unlock();
+    for (const auto& [id, running] : running_)
       core_.Cancel(running.participant);
-      lock.lock();
-    }
-    while (ended_.size() < running_.size()) changed_.wait(lock);
-    lock.unlock();
     if (!status.ok()) return status;
     SendEnd();
     return absl::OkStatus();
@@ -67,7 +62,8 @@ class Tuning {
   };
 
   absl::Status Prepare() {
-    if (request_.trials() == 0 && !(request_.seconds() > 0)) {
+    if (request_.trials() == 0 &&
+        !(request_.seconds() > 0 && std::isfinite(request_.seconds()))) {
       return absl::InvalidArgumentError(
           "tuning has no end: state trials, seconds, or both");
     }
@@ -99,7 +95,8 @@ class Tuning {
       if (given_up_()) return absl::CancelledError("nobody listens any more");
       if (stopped_by_.empty() && absl::Now() > end_time_)
         stopped_by_ = "seconds";
-      while (stopped_by_.empty() && running_.size() < parallel_)
+      while (stopped_by_.empty() && running_.size() < parallel_ &&
+             !given_up_() && absl::Now() <= end_time_)
         RETURN_IF_ERROR(AskOne());
       if (running_.empty()) return absl::OkStatus();
       // What has not begun when the time is over is let go.
@@ -135,16 +132,18 @@ class Tuning {
     evaluation.unit_id = request_.unit_id();
     evaluation.variant = std::move(variant);
     evaluation.priority = request_.priority();
-    evaluation.worth_running = [this, id](const v1::CompileReply& code) {
-      return IsNewCode(id, code);
+    evaluation.worth_running = [self = shared_from_this(),
+                                id](const v1::CompileReply& code) {
+      return self->IsNewCode(id, code);
     };
     lock.unlock();
     ++asked_;
     auto submitted = core_.Submit(
-        std::move(evaluation), [this, id](const Evaluated& evaluated) {
-          const std::lock_guard<std::mutex> inner(mutex_);
-          ended_.emplace_back(id, evaluated);
-          changed_.notify_all();
+        std::move(evaluation),
+        [self = shared_from_this(), id](const Evaluated& evaluated) {
+          const std::lock_guard<std::mutex> inner(self->ended_mutex_);
+          self->ended_.emplace_back(id, evaluated);
+          self->changed_.notify_all();
         });
     lock.lock();
     if (!submitted.ok()) {
@@ -158,7 +157,9 @@ class Tuning {
   // On a compile thread.
   bool IsNewCode(uint64_t id, const v1::CompileReply& code) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    Running& running = running_.at(id);
+    const auto found = running_.find(id);
+    if (found == running_.end()) return false;
+    Running& running = found->second;
     const std::string key = absl::StrCat(
         code.code_sha256(),
         DescribeLaunch(VariantLaunch(recorded_, running.variant.launch())));
@@ -169,25 +170,27 @@ class Tuning {
   }
 
   absl::Status TakeEnded() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    if (ended_.empty()) changed_.wait_for(lock, kGlance);
-    while (!ended_.empty()) {
-      const auto [id, evaluated] = std::move(ended_.front());
-      ended_.pop_front();
-      auto node = running_.extract(id);
-      const Running& running = node.mapped();
+    std::deque<std::pair<uint64_t, Evaluated>> ended;
+    {
+      std::unique_lock<std::mutex> lock(ended_mutex_);
+      if (ended_.empty()) changed_.wait_for(lock, kGlance);
+      ended.swap(ended_);
+    }
+    for (const auto& [id, evaluated] : ended) {
+      const Running running = Remove(id);
       if (!evaluated.status.ok() && running.same_as == 0) {
-        if (absl::IsCancelled(evaluated.status)) {
-          if (stopped_by_.empty()) stopped_by_ = "unit unloaded";
-          continue;
-        }
-        return evaluated.status;
+        if (!absl::IsCancelled(evaluated.status)) return evaluated.status;
+        if (stopped_by_.empty()) stopped_by_ = "unit unloaded";
+        continue;
       }
-      lock.unlock();
       RETURN_IF_ERROR(Take(running, evaluated.outcome));
-      lock.lock();
     }
     return absl::OkStatus();
+  }
+
+  Running Remove(uint64_t id) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::move(running_.extract(id).mapped());
   }
 
   absl::Status Take(const Running& running, const v1::Outcome& outcome) {
@@ -249,10 +252,11 @@ class Tuning {
   bool cancelled_ = false;
   std::string stopped_by_;
 
-  std::mutex mutex_;  // of what follows
-  std::condition_variable changed_;
+  std::mutex mutex_;  // of these two; compile threads ask them too
   std::unique_ptr<bayesopt::Optimizer> optimizer_;
   std::map<uint64_t, Running> running_;
+  std::mutex ended_mutex_;  // the device's thread takes it: never for long
+  std::condition_variable changed_;
   std::deque<std::pair<uint64_t, Evaluated>> ended_;
 };
 
@@ -262,7 +266,7 @@ absl::Status RunTuning(
     ReplayCore& core, const v1::TuneRequest& request,
     const std::function<bool()>& given_up,
     const std::function<void(const v1::TuneResponse&)>& event) {
-  return Tuning(core, request, given_up, event).Run();
+  return std::make_shared<Tuning>(core, request, given_up, event)->Run();
 }
 
 }  // namespace reprise

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "replay/base/file_util.h"
 
@@ -56,6 +57,9 @@ TEST_F(CertificatesTest, ErrorsSayWhatToDo) {
   EXPECT_EQ(MakeCertificates(certs_, {}).code(),
             absl::StatusCode::kFailedPrecondition);
   ASSERT_EQ(chmod(certs_.c_str(), 0700), 0);
+  // Nobody makes another authority because a file was moved away.
+  ASSERT_EQ(unlink((certs_ + "/ca.key").c_str()), 0);
+  EXPECT_EQ(MakeCertificates(certs_, {}).code(), absl::StatusCode::kNotFound);
   ASSERT_EQ(WriteFileAtomically(certs_ + "/ca.key", "nonsense"),
             absl::OkStatus());
   EXPECT_EQ(MakeCertificates(certs_, {}).code(), absl::StatusCode::kDataLoss);

@@ -234,6 +234,67 @@ TEST_F(ReplayCoreTest, CancelledEvaluationsDoNotRun) {
   EXPECT_EQ(node_.core().Statistics().cancelled(), 2u);
 }
 
+// Compilers that waited for room hear that there is some.
+TEST_F(ReplayCoreTest, RoomOfCancelledEvaluationsServesOthers) {
+  node_.options.compile_threads = 2;
+  node_.options.most_compiled = 2;
+  ASSERT_EQ(node_.Load(unit_), absl::OkStatus());
+  Occupy(unit_);
+  const auto first = Ask(unit_, "time=1"), second = Ask(unit_, "time=2");
+  while (node_.core().Statistics().compiled() < 2)
+    absl::SleepFor(absl::Milliseconds(1));
+  Ask(unit_, "time=3");
+  absl::SleepFor(absl::Milliseconds(10));
+  node_.core().Cancel(first);
+  node_.core().Cancel(second);
+  while (node_.core().Statistics().compiled() < 1)
+    absl::SleepFor(absl::Milliseconds(1));
+  node_.gate.Open();
+  EXPECT_EQ(KindOf(results_.Wait()[3]), v1::OUTCOME_KIND_OK);
+}
+
+TEST_F(ReplayCoreTest, WhatIsCompiledForTooLongIsAnsweredInTime) {
+  std::atomic<int64_t> seconds = 0;
+  node_.options.now = [&seconds] { return absl::FromUnixSeconds(seconds); };
+  ASSERT_EQ(node_.Load(unit_), absl::OkStatus());
+  node_.pool.gate.Shut();
+  EvaluationRequest request;
+  request.unit_id = unit_;
+  request.variant = Code("slow compile");
+  request.queue_timeout = absl::Seconds(10);
+  ASSERT_TRUE(node_.core().Submit(request, results_.Next()).ok());
+  node_.pool.gate.WaitForSomebody();
+  seconds = 11;
+  node_.core().ExpireWaiting();
+  EXPECT_EQ(results_.Wait()[0].status.code(),
+            absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(ReplayCoreTest, LoadsThatDriveEachOtherOutBothSucceed) {
+  node_.options.budget_bytes = 4096;
+  const std::string b = node_.AddUnit("b");
+  for (int turn = 0; turn < 20; ++turn) {
+    std::thread other([&] { EXPECT_EQ(node_.Load(b), absl::OkStatus()); });
+    EXPECT_EQ(node_.Load(unit_), absl::OkStatus());
+    other.join();
+  }
+}
+
+TEST_F(ReplayCoreTest, UnloadingEndsWhatWasToBeTriedOnceMore) {
+  ASSERT_EQ(node_.Load(unit_), absl::OkStatus());
+  node_.gate.Shut();
+  Ask(unit_, "broken machine");
+  node_.gate.WaitForSomebody();
+  std::thread unloading(
+      [&] { EXPECT_EQ(node_.core().UnloadUnit(unit_), absl::OkStatus()); });
+  while (node_.core().Units()[0].state() != v1::UNIT_STATE_UNLOADING)
+    absl::SleepFor(absl::Milliseconds(1));
+  node_.gate.Open();
+  unloading.join();
+  results_.Wait();
+  EXPECT_EQ(node_.Load(unit_), absl::OkStatus());
+}
+
 TEST_F(ReplayCoreTest, WaitingIsLimitedRunningIsNot) {
   std::atomic<int64_t> seconds = 0;
   node_.options.now = [&seconds] { return absl::FromUnixSeconds(seconds); };
@@ -303,10 +364,12 @@ TEST_F(ReplayCoreTest, UnitsThatDoNotFitTogetherTakeTurns) {
   const std::string b = node_.AddUnit("b");
   ASSERT_EQ(node_.Load(unit_), absl::OkStatus());
   ASSERT_EQ(node_.Load(b), absl::OkStatus());
+  Occupy(b);
   for (int i = 1; i <= 100; ++i) {
     Ask(unit_, absl::StrCat("time=", i));
     Ask(b, absl::StrCat("time=", i));
   }
+  node_.gate.Open();
   for (const Evaluated& evaluated : results_.Wait())
     EXPECT_EQ(KindOf(evaluated), v1::OUTCOME_KIND_OK) << evaluated.status;
   // Not one for each evaluation.
@@ -457,7 +520,7 @@ TEST_F(ReplayCoreTest, EverybodyIsAnsweredOnceWhateverHappens) {
     });
   }
   for (std::thread& client : clients) client.join();
-  node_.core().Drain();
+  while (answered < asked) absl::SleepFor(absl::Milliseconds(1));
   node_.EndCore();
   EXPECT_EQ(answered, asked);
   EXPECT_GT(asked, 300);

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <limits>
+
 #include "absl/time/clock.h"
 #include "replay/base/sha256.h"
 #include "reprise/v1/replay.grpc.pb.h"
@@ -174,6 +176,66 @@ TEST_F(ServerTest, TunesBesideTheDevice) {
   EXPECT_GT(same, 0);  // the fake compiler knows pipelines only
 }
 
+// Compiles end when the session is long over.
+TEST_F(ServerTest, TuningThatIsGivenUpLeavesItsCompilesAlone) {
+  node_.options.compile_threads = 4;
+  ASSERT_EQ(Start(), absl::OkStatus());
+  Connect();
+  ASSERT_TRUE(Load().ok());
+  node_.pool.gate_all = true;
+  node_.pool.gate.Shut();
+  {
+    grpc::ClientContext context;
+    v1::TuneRequest request;
+    request.set_unit_id(unit_);
+    request.set_trials(100);
+    request.set_parallel(16);
+    request.set_sampler("random");
+    auto reader = replay_->Tune(&context, request);
+    node_.pool.gate.WaitForSomebody();
+    context.TryCancel();
+    reader->Finish();
+  }
+  v1::GetStatisticsResponse statistics;
+  do {
+    grpc::ClientContext context;
+    ASSERT_TRUE(replay_->GetStatistics(&context, {}, &statistics).ok());
+  } while (statistics.devices(0).cancelled() < 16);
+  node_.pool.gate.Open();
+  std::map<uint32_t, v1::EvaluateResponse> responses;
+  ASSERT_TRUE(Evaluate({"time=200"}, &responses).ok());
+  EXPECT_EQ(responses[0].outcome().kind(), v1::OUTCOME_KIND_OK);
+}
+
+TEST_F(ServerTest, TermsThatAcceptAnythingAreRefused) {
+  ASSERT_EQ(Start(), absl::OkStatus());
+  Connect();
+  const auto code = [&](const v1::LoadUnitRequest& request) {
+    grpc::ClientContext context;
+    v1::LoadUnitResponse response;
+    return replay_->LoadUnit(&context, request, &response).error_code();
+  };
+  v1::LoadUnitRequest request;
+  request.set_unit_id(unit_);
+  request.mutable_tolerance()->set_outlier_share(1);
+  EXPECT_EQ(code(request), grpc::StatusCode::INVALID_ARGUMENT);
+  request.mutable_tolerance()->set_outlier_share(0);
+  request.mutable_tolerance()->set_relative(
+      std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(code(request), grpc::StatusCode::INVALID_ARGUMENT);
+  request.clear_tolerance();
+  request.add_frontends("gcc");
+  EXPECT_EQ(code(request), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ServerTest, SocketOfAServerThatLivesIsNotTaken) {
+  ASSERT_EQ(Start(), absl::OkStatus());
+  const std::unique_ptr<ReplayServer> first = std::move(server_);
+  EXPECT_EQ(ReplayServer::Start(options_, node_.store(), {}).status().code(),
+            absl::StatusCode::kAlreadyExists);
+  first->Shutdown(absl::ZeroDuration());
+}
+
 TEST_F(ServerTest, TuningWithoutAnEndIsRefused) {
   ASSERT_EQ(Start(), absl::OkStatus());
   Connect();
@@ -194,7 +256,7 @@ TEST_F(ServerTest, TuningWithoutAnEndIsRefused) {
   }
 }
 
-TEST_F(ServerTest, HealthFollowsTheDevice) {
+TEST_F(ServerTest, DevicesSayWhetherTheyServe) {
   ASSERT_EQ(Start(), absl::OkStatus());
   Connect();
   ASSERT_TRUE(Load().ok());
@@ -225,7 +287,11 @@ TEST_F(ServerTest, ShutdownHandsBackWhatHasNotBegun) {
   });
   node_.gate.WaitForSomebody();
   std::thread shutdown([&] { server_->Shutdown(absl::Seconds(60)); });
-  absl::SleepFor(absl::Milliseconds(100));
+  for (v1::GetDevicesResponse devices;;) {
+    grpc::ClientContext context;
+    ASSERT_TRUE(replay_->GetDevices(&context, {}, &devices).ok());
+    if (devices.devices(0).reason() == "the server ends") break;
+  }
   node_.gate.Open();
   client.join();
   shutdown.join();
@@ -305,6 +371,7 @@ TEST_F(ServerTest, PlaintextStaysOnThisHost) {
   EXPECT_TRUE(IsOnThisHost("localhost:80"));
   EXPECT_FALSE(IsOnThisHost("[::]:80"));
   EXPECT_FALSE(IsOnThisHost("localhost.example.org:80"));
+  EXPECT_FALSE(IsOnThisHost("127.example.org:80"));
 }
 
 TEST_F(ServerTest, SocketIsInADirectoryOfItsOwners) {
