@@ -23,6 +23,7 @@ TEST_F(CudaDeviceTest, FactsComeFromTheDriver) {
   EXPECT_EQ(device->facts().kind, "cuda:0");
   EXPECT_EQ(device->facts().name, "Fake GPU");
   EXPECT_EQ(device->facts().architecture, "sm_90");
+  EXPECT_EQ(device->facts().uuid, "GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf");
   EXPECT_EQ(device->compile_target(), v1::COMPILE_TARGET_CUBIN);
 }
 

@@ -389,6 +389,11 @@ EXPORT CUresult cuDeviceGetPCIBusId(char* id, int bytes, CUdevice device) {
   std::snprintf(id, static_cast<size_t>(bytes), "0000:%02x:00.0", device + 1);
   return CUDA_SUCCESS;
 }
+EXPORT CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
+  for (char& byte : uuid->bytes)
+    byte = static_cast<char>(0xa0 + device + (&byte - uuid->bytes));
+  return CUDA_SUCCESS;
+}
 EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   *total = Environment("REPRISE_FAKE_CUDA_BYTES", uint64_t{1} << 40);
   *free = *total - created_bytes;
