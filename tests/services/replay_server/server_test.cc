@@ -52,6 +52,12 @@ class ServerTest : public testing::Test {
     v1::LoadUnitResponse response;
     return replay_->LoadUnit(&context, request, &response);
   }
+  v1::DeviceStatistics Statistics() {
+    grpc::ClientContext context;
+    v1::GetStatisticsResponse response;
+    EXPECT_TRUE(replay_->GetStatistics(&context, {}, &response).ok());
+    return response.devices(0);
+  }
   grpc::Status Evaluate(const std::vector<std::string>& codes,
                         std::map<uint32_t, v1::EvaluateResponse>* responses) {
     grpc::ClientContext context;
@@ -124,12 +130,8 @@ TEST_F(ServerTest, ClientThatGoesLeavesNothingBehind) {
     context.TryCancel();
     reader->Finish();
   }
-  v1::GetStatisticsResponse statistics;
-  do {
-    grpc::ClientContext context;
-    ASSERT_TRUE(replay_->GetStatistics(&context, {}, &statistics).ok());
-  } while (statistics.devices(0).cancelled() < 100);
-  EXPECT_EQ(statistics.devices(0).compiled(), 0u);
+  while (Statistics().cancelled() < 100) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(Statistics().compiled(), 0u);
   node_.gate.Open();
   std::map<uint32_t, v1::EvaluateResponse> responses;
   ASSERT_TRUE(Evaluate({"time=200"}, &responses).ok());
@@ -192,15 +194,11 @@ TEST_F(ServerTest, TuningThatIsGivenUpLeavesItsCompilesAlone) {
     request.set_parallel(16);
     request.set_sampler("random");
     auto reader = replay_->Tune(&context, request);
-    node_.pool.gate.WaitForSomebody();
+    while (Statistics().waiting() < 16) absl::SleepFor(absl::Milliseconds(1));
     context.TryCancel();
     reader->Finish();
   }
-  v1::GetStatisticsResponse statistics;
-  do {
-    grpc::ClientContext context;
-    ASSERT_TRUE(replay_->GetStatistics(&context, {}, &statistics).ok());
-  } while (statistics.devices(0).cancelled() < 16);
+  while (Statistics().cancelled() < 16) absl::SleepFor(absl::Milliseconds(1));
   node_.pool.gate.Open();
   std::map<uint32_t, v1::EvaluateResponse> responses;
   ASSERT_TRUE(Evaluate({"time=200"}, &responses).ok());
