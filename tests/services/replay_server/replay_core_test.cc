@@ -273,6 +273,7 @@ TEST_F(ReplayCoreTest, WhatIsCompiledForTooLongIsAnsweredInTime) {
 TEST_F(ReplayCoreTest, LoadsThatDriveEachOtherOutBothSucceed) {
   node_.options.budget_bytes = 4096;
   const std::string b = node_.AddUnit("b");
+  node_.core();  // made by one thread
   for (int turn = 0; turn < 20; ++turn) {
     std::thread other([&] { EXPECT_EQ(node_.Load(b), absl::OkStatus()); });
     EXPECT_EQ(node_.Load(unit_), absl::OkStatus());
