@@ -250,6 +250,12 @@ std::vector<std::string> IncludeLines(std::string_view text) {
   return lines;
 }
 
+// Tables of libdevice that it does not declare constant.
+bool IsTableOfSine(const std::string& symbol) {
+  return symbol == "__cudart_i2opi_f" || symbol == "__cudart_i2opi_d" ||
+         symbol == "__cudart_sin_cos_coeffs";
+}
+
 }  // namespace
 
 void CodeInventory::Add(const std::string& key, const std::string& what,
@@ -317,12 +323,6 @@ void AddInlinePtx(std::string_view text, const std::string& place,
     inventory.Add(absl::StrCat("asm ", root),
                   absl::StrCat("has inline PTX \"", root, "\""), place);
   }
-}
-
-// Tables of libdevice that it does not declare constant.
-static bool IsTableOfSine(const std::string& symbol) {
-  return symbol == "__cudart_i2opi_f" || symbol == "__cudart_i2opi_d" ||
-         symbol == "__cudart_sin_cos_coeffs";
 }
 
 void AddPtxText(const std::string& ptx, CodeInventory& inventory) {

@@ -17,11 +17,11 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Operator.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/IPO/AlwaysInliner.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "replay/compiler/address_spaces.h"
+#include "replay/compiler/pipeline.h"
 #include "replay/compiler/source_tree.h"
 
 namespace reprise {
@@ -266,21 +266,11 @@ const llvm::AllocaInst* LocalAt(const llvm::Value& address,
 
 // What is copied byte by byte, by a union or by memcpy, becomes a cast.
 void ShowCasts(llvm::Module& module) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graph;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graph);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graph, modules);
   llvm::ModulePassManager passes;
   passes.addPass(llvm::AlwaysInlinerPass());
   passes.addPass(llvm::createModuleToFunctionPassAdaptor(
       llvm::SROAPass(llvm::SROAOptions::PreserveCFG)));
-  passes.run(module, modules);
+  RunPasses(passes, module);
 }
 
 // A variable that no other code can reach and that nothing writes: tables of

@@ -6,29 +6,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "llvm/IR/Constants.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/IPO/GlobalDCE.h"
 #include "replay/base/sha256.h"
 #include "replay/compiler/address_spaces.h"
+#include "replay/compiler/pipeline.h"
 #include "replay/device/cuda/access_notes.h"
 
 namespace reprise {
 namespace {
 
 void RunGlobalDce(llvm::Module& module) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graph;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graph);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graph, modules);
   llvm::ModulePassManager passes;
   passes.addPass(llvm::GlobalDCEPass());
-  passes.run(module, modules);
+  RunPasses(passes, module);
 }
 
 void MakeInternal(llvm::GlobalValue& value) {

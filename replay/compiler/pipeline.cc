@@ -25,7 +25,30 @@ std::string UnitName(const llvm::Any& ir) {
   return "the module";
 }
 
+// The order matters: a manager ends before those it has proxies of.
+struct Analyses {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graph;
+  llvm::ModuleAnalysisManager modules;
+
+  void Register(llvm::PassBuilder& builder) {
+    builder.registerModuleAnalyses(modules);
+    builder.registerCGSCCAnalyses(graph);
+    builder.registerFunctionAnalyses(functions);
+    builder.registerLoopAnalyses(loops);
+    builder.crossRegisterProxies(loops, functions, graph, modules);
+  }
+};
+
 }  // namespace
+
+void RunPasses(llvm::ModulePassManager& passes, llvm::Module& module) {
+  Analyses analyses;
+  llvm::PassBuilder builder;
+  analyses.Register(builder);
+  passes.run(module, analyses.modules);
+}
 
 std::string VerifierErrors(const llvm::Module& module) {
   std::string text;
@@ -49,26 +72,20 @@ absl::Status RunPipeline(const std::string& pipeline,
   }
   llvm::PipelineTuningOptions tuning;
   tuning.SLPVectorization = true;  // as Clang's -O3
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graph;
-  llvm::ModuleAnalysisManager modules;
+  Analyses analyses;
   llvm::PassBuilder builder(&target, tuning, std::nullopt, &callbacks);
   if (test_faults) RegisterTestFaults(builder);
   llvm::TargetLibraryInfoImpl library(module.getTargetTriple());
-  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graph);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graph, modules);
+  analyses.functions.registerPass(
+      [&] { return llvm::TargetLibraryAnalysis(library); });
+  analyses.Register(builder);
   llvm::ModulePassManager passes;
   const std::string text = pipeline.empty() ? "default<O3>" : pipeline;
   if (llvm::Error error = builder.parsePassPipeline(passes, text)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "pipeline \"", text, "\": ", llvm::toString(std::move(error))));
   }
-  passes.run(module, modules);
+  passes.run(module, analyses.modules);
   if (note) note("verifier");
   const std::string errors = VerifierErrors(module);
   if (!errors.empty()) {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/PassManager.h"
 #include "llvm/Target/TargetMachine.h"
 
 namespace reprise {
@@ -23,6 +24,9 @@ using ProgressNote = std::function<void(std::string_view)>;
 absl::Status RunPipeline(const std::string& pipeline,
                          llvm::TargetMachine& target, const ProgressNote& note,
                          bool test_faults, llvm::Module& module);
+
+// Runs passes that need no target, without the verifier. As RunPipeline.
+void RunPasses(llvm::ModulePassManager& passes, llvm::Module& module);
 
 // The verifier's complaint, or empty.
 std::string VerifierErrors(const llvm::Module& module);

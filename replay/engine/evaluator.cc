@@ -215,10 +215,9 @@ void Evaluator::ExpectSourceVariants() {
 
 absl::StatusOr<v1::CompileReply> Evaluator::Rebuild(
     const std::string& frontend) {
-  v1::Variant variant;
-  if (frontend != "clang") variant.set_frontend(frontend);
   ASSIGN_OR_RETURN(v1::CompileReply code,
-                   pool_.Compile(input_, variant, device_.compile_target()));
+                   pool_.Compile(input_, UnmodifiedVariant(frontend),
+                                 device_.compile_target()));
   if (code.kind() == v1::OUTCOME_KIND_OK) return code;
   return absl::FailedPreconditionError(absl::StrCat(
       "the unmodified kernel ", unit_.manifest().kernel().symbol(),
@@ -760,6 +759,12 @@ v1::Counters Evaluator::Count(const v1::Variant& variant) {
   if (code->kind() != v1::OUTCOME_KIND_OK)
     return NothingCounted(code->diagnostics());
   return CountLaunch(device_, unit_, &*code, LaunchOf(variant), Timeout());
+}
+
+v1::Variant UnmodifiedVariant(const std::string& frontend) {
+  v1::Variant variant;
+  if (frontend != "clang") variant.set_frontend(frontend);
+  return variant;
 }
 
 std::string DescribeVerdict(const std::vector<v1::RangeErrors>& ranges) {

@@ -217,6 +217,9 @@ class Evaluator {
   std::optional<WriteFloor> floor_;
 };
 
+// The recorded source as it is, by this front end.
+v1::Variant UnmodifiedVariant(const std::string& frontend);
+
 // "array[17] (+0x44): got 1.5, expected 2.5; 3 of 1024 elements differ, ..."
 // for the first range that is wrong.
 std::string DescribeVerdict(const std::vector<v1::RangeErrors>& ranges);

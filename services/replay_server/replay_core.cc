@@ -91,6 +91,17 @@ ReplayCore::Unit* ReplayCore::FindLocked(const std::string& unit_id) const {
   return found == units_.end() ? nullptr : found->second.get();
 }
 
+absl::Status ReplayCore::NotLoaded(const std::string& unit_id,
+                                   const char* advice) const {
+  return absl::NotFoundError(absl::StrCat(
+      "unit ", unit_id, " is not loaded on ", device_->facts().kind, advice));
+}
+
+bool ReplayCore::CompilesForLocked(const Unit& unit) const {
+  return std::any_of(compiling_.begin(), compiling_.end(),
+                     [&](const auto& job) { return job->unit == unit.id; });
+}
+
 absl::StatusOr<std::shared_ptr<ReplayCore::Participant>> ReplayCore::Submit(
     EvaluationRequest request, EvaluationCallback done) {
   if (absl::Status status = CheckRequest(request); !status.ok()) return status;
@@ -105,9 +116,7 @@ absl::StatusOr<std::shared_ptr<ReplayCore::Participant>> ReplayCore::Submit(
     Unit* const unit = FindLocked(request.unit_id);
     if (unit == nullptr || unit->state == v1::UNIT_STATE_STORED ||
         unit->unload_wanted) {
-      return absl::NotFoundError(
-          absl::StrCat("unit ", request.unit_id, " is not loaded on ",
-                       device_->facts().kind, "; load it first"));
+      return NotLoaded(request.unit_id, "; load it first");
     }
     if (unit->state == v1::UNIT_STATE_UNAVAILABLE) return unit->error;
     if (waiting_.size() + unit->parked.size() >= options_.most_waiting) {

@@ -130,6 +130,10 @@ class ReplayCore {
 
   absl::Time Now() const;
   // Functions ending in Locked require mutex_.
+  absl::Status NotLoaded(const std::string& unit_id,
+                         const char* advice = "") const;
+  // Whether a compile is under way that uses its evaluator.
+  bool CompilesForLocked(const Unit& unit) const;
   Unit* FindLocked(const std::string& unit_id) const;
   absl::StatusOr<Unit*> AdmitLocked(const v1::LoadUnitRequest& request,
                                     UnitReader reader);
@@ -181,7 +185,10 @@ class ReplayCore {
                   Finished* finished);
   void Settle(const std::shared_ptr<Job>& job, v1::Outcome outcome,
               Finished* finished);
-  void Recover(std::unique_lock<std::mutex>& lock);
+  // Whether an outcome says so little that it is to be tried once more.
+  bool IsTriedAgainLocked(const Job& job, const v1::Outcome& outcome) const;
+  void Recover(Unit& unit, absl::Time fault,
+               std::unique_lock<std::mutex>& lock);
   void CountLocked(const v1::Outcome& outcome, absl::Duration since_request);
 
   const Options options_;
@@ -204,8 +211,7 @@ class ReplayCore {
 
   // What the device is at.
   Health health_ = Health::kServing;
-  std::string recovering_unit_, fault_;
-  absl::Time fault_time_;
+  std::string fault_;  // what it recovers from
   std::string last_unit_;
   int in_a_row_ = 0;
 

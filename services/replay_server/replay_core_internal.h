@@ -66,7 +66,6 @@ struct ReplayCore::Unit {
   uint64_t loads = 0;
   uint64_t run_since_load = 0;
   bool unload_wanted = false;
-  int compiles = 0;  // that use the evaluator
   std::shared_ptr<Evaluator> evaluator = nullptr;
   v1::BaselineFacts baseline = {};
   std::vector<std::shared_ptr<Job>> parked = {};  // until it is loaded
@@ -78,6 +77,12 @@ class ReplayCore::Finished {
     participant.ended = true;
     calls_.emplace_back(std::move(participant.done), std::move(evaluated));
     participant.done = nullptr;
+  }
+  // While `lock` is given up.
+  void CallWithout(std::unique_lock<std::mutex>& lock) {
+    lock.unlock();
+    Call();
+    lock.lock();
   }
   // Without a lock.
   void Call() {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "replay/base/log.h"
+#include "replay/compiler/stopwatch.h"
 #include "services/replay_server/replay_core.h"
 #include "services/replay_server/replay_core_internal.h"
 
@@ -20,8 +21,12 @@ constexpr std::chrono::milliseconds kGlance(100);
 // After a fault: tries of the unmodified kernel until its unit is given up.
 constexpr int kMostProbes = 5;
 
-double MillisecondsSince(absl::Time start) {
-  return absl::ToDoubleMilliseconds(absl::Now() - start);
+// What of the time since the request was spent on nothing else.
+void SetWaits(absl::Duration since_request, double compile_ms, double run_ms,
+              v1::StageTimes* stages) {
+  stages->set_compile_ms(compile_ms);
+  stages->set_queue_ms(std::max(
+      0.0, absl::ToDoubleMilliseconds(since_request) - run_ms - compile_ms));
 }
 
 bool LeavesDeviceInDoubt(const v1::Outcome& outcome) {
@@ -56,14 +61,13 @@ void ReplayCore::CompileFor(const std::shared_ptr<Job>& job,
   Unit& unit = *FindLocked(job->unit);
   std::shared_ptr<Evaluator> evaluator = unit.evaluator;
   job->stage = Job::Stage::kCompiling;
-  ++unit.compiles;
   compiling_.insert(job);
   lock.unlock();
-  const absl::Time start = absl::Now();
+  const Stopwatch watch;
   // The reply stays in the pool's cache, where the device's thread finds it.
   const absl::StatusOr<v1::CompileReply> code =
       evaluator->Compile(job->request.variant);
-  const double compile_ms = MillisecondsSince(start);
+  const double compile_ms = watch.ElapsedMs();
   const bool built = code.ok() && code->kind() == v1::OUTCOME_KIND_OK;
   const bool worth = !built || job->request.worth_running == nullptr ||
                      job->request.worth_running(*code);
@@ -72,7 +76,6 @@ void ReplayCore::CompileFor(const std::shared_ptr<Job>& job,
   evaluator.reset();  // whoever takes the unit off holds the last one
   lock.lock();
   compiling_.erase(job);
-  --unit.compiles;
   job->compile_ms += compile_ms;
   Finished finished;
   if (!job->wanted()) {
@@ -95,20 +98,13 @@ void ReplayCore::CompileFor(const std::shared_ptr<Job>& job,
   }
   device_work_.notify_all();
   unit_changed_.notify_all();
-  lock.unlock();
-  finished.Call();
-  lock.lock();
+  finished.CallWithout(lock);
 }
 
 void ReplayCore::RunDevice() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (WaitForWork(lock)) {
     UnloadWanted(lock);
-    Finished finished;
-    ExpireLocked(&finished);
-    lock.unlock();
-    finished.Call();
-    lock.lock();
     if (const std::string* loadable = LoadableLocked()) {
       const std::string unit = *loadable;
       std::erase(to_load_, unit);
@@ -131,7 +127,11 @@ bool ReplayCore::WaitForWork(std::unique_lock<std::mutex>& lock) {
              return MayUnloadLocked(*unit.second);
            });
   };
-  while (!is_there()) {
+  for (;;) {
+    Finished finished;
+    ExpireLocked(&finished);
+    finished.CallWithout(lock);
+    if (is_there()) return !stopped_;
     const bool starved = !compiling_.empty() || !waiting_.empty();
     const absl::Time start = absl::Now();
     device_work_.wait_for(lock, kGlance, is_there);
@@ -139,13 +139,7 @@ bool ReplayCore::WaitForWork(std::unique_lock<std::mutex>& lock) {
       counts_.set_starved_s(counts_.starved_s() +
                             absl::ToDoubleSeconds(absl::Now() - start));
     }
-    Finished finished;
-    ExpireLocked(&finished);
-    lock.unlock();
-    finished.Call();
-    lock.lock();
   }
-  return !stopped_;
 }
 
 std::shared_ptr<ReplayCore::Job> ReplayCore::NextJobLocked() {
@@ -186,34 +180,32 @@ void ReplayCore::Run(const std::shared_ptr<Job>& job,
   v1::Outcome outcome = Measure(*evaluator, *job);
   evaluator.reset();
   const absl::Time end = absl::Now();
-  v1::StageTimes* stages = outcome.mutable_stages();
-  stages->set_compile_ms(job->compile_ms);
-  stages->set_queue_ms(std::max(
-      0.0, absl::ToDoubleMilliseconds(Now() - job->asked) -
-               absl::ToDoubleMilliseconds(end - start) - job->compile_ms));
+  SetWaits(Now() - job->asked, job->compile_ms,
+           absl::ToDoubleMilliseconds(end - start), outcome.mutable_stages());
   lock.lock();
   counts_.set_busy_s(counts_.busy_s() + absl::ToDoubleSeconds(end - start));
   const bool doubt = LeavesDeviceInDoubt(outcome);
   if (doubt) {
     health_ = Health::kRecovering;
-    recovering_unit_ = job->unit;
-    fault_time_ = end;
     fault_ = absl::StrCat("it recovers from an evaluation of ", job->unit, ": ",
                           outcome.diagnostics());
   }
   Finished finished;
   Settle(job, std::move(outcome), &finished);
-  lock.unlock();
-  finished.Call();
-  lock.lock();
-  if (doubt) Recover(lock);
+  finished.CallWithout(lock);
+  if (doubt) Recover(unit, end, lock);
+}
+
+bool ReplayCore::IsTriedAgainLocked(const Job& job,
+                                    const v1::Outcome& outcome) const {
+  return outcome.kind() == v1::OUTCOME_KIND_INFRASTRUCTURE &&
+         job.attempts < kMostAttempts && job.wanted() && !draining_ &&
+         !FindLocked(job.unit)->unload_wanted;
 }
 
 void ReplayCore::Settle(const std::shared_ptr<Job>& job, v1::Outcome outcome,
                         Finished* finished) {
-  const bool stays = !draining_ && !FindLocked(job->unit)->unload_wanted;
-  if (outcome.kind() == v1::OUTCOME_KIND_INFRASTRUCTURE &&
-      job->attempts < kMostAttempts && job->wanted() && stays) {
+  if (IsTriedAgainLocked(*job, outcome)) {
     LOG_WARNING("{}: once more: {}", job->unit, outcome.diagnostics());
     job->stage = Job::Stage::kCompiled;
     compiled_.Push(job);
@@ -233,28 +225,22 @@ void ReplayCore::Settle(const std::shared_ptr<Job>& job, v1::Outcome outcome,
 void ReplayCore::EndUnbuilt(const std::shared_ptr<Job>& job,
                             v1::Outcome outcome, Finished* finished) {
   ++job->attempts;
-  Unit& unit = *FindLocked(job->unit);
-  if (outcome.kind() == v1::OUTCOME_KIND_INFRASTRUCTURE &&
-      job->attempts < kMostAttempts && !draining_ && !unit.unload_wanted) {
-    EnqueueLocked(job, unit);
+  if (IsTriedAgainLocked(*job, outcome)) {
+    EnqueueLocked(job, *FindLocked(job->unit));
     return;
   }
-  v1::StageTimes* stages = outcome.mutable_stages();
-  stages->set_compile_ms(job->compile_ms);
-  stages->set_queue_ms(std::max(
-      0.0, absl::ToDoubleMilliseconds(Now() - job->asked) - job->compile_ms));
+  SetWaits(Now() - job->asked, job->compile_ms, /*run_ms=*/0,
+           outcome.mutable_stages());
   Settle(job, std::move(outcome), finished);
 }
 
 // Runs the unmodified kernel of the unit that met the fault until it computes
 // the right thing again.
-void ReplayCore::Recover(std::unique_lock<std::mutex>& lock) {
-  Unit& unit = *FindLocked(recovering_unit_);
+void ReplayCore::Recover(Unit& unit, absl::Time fault,
+                         std::unique_lock<std::mutex>& lock) {
   std::shared_ptr<Evaluator> evaluator = unit.evaluator;
-  v1::Variant unmodified;
-  if (const std::string& frontend = evaluator->baseline().frontends.at(0);
-      frontend != "clang")
-    unmodified.set_frontend(frontend);
+  const v1::Variant unmodified =
+      UnmodifiedVariant(evaluator->baseline().frontends.at(0));
   v1::Outcome outcome;
   for (int probe = 0; probe < kMostProbes && !stopped_; ++probe) {
     if (probe > 0) {
@@ -271,7 +257,7 @@ void ReplayCore::Recover(std::unique_lock<std::mutex>& lock) {
   health_ = Health::kServing;
   if (outcome.kind() == v1::OUTCOME_KIND_OK) {
     counts_.set_recoveries(counts_.recoveries() + 1);
-    recovery_.Add(MillisecondsSince(fault_time_));
+    recovery_.Add(absl::ToDoubleMilliseconds(absl::Now() - fault));
     return;
   }
   evaluator.reset();
@@ -285,9 +271,7 @@ void ReplayCore::Recover(std::unique_lock<std::mutex>& lock) {
   HandBackLocked(unit, unit.error, &finished);  // what came meanwhile
   unit.state = v1::UNIT_STATE_UNAVAILABLE;
   unit_changed_.notify_all();
-  lock.unlock();
-  finished.Call();
-  lock.lock();
+  finished.CallWithout(lock);
 }
 
 }  // namespace reprise

@@ -4,13 +4,13 @@
 #include <set>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "replay/base/log.h"
 #include "replay/base/status_macros.h"
 #include "replay/engine/compile_input.h"
+#include "replay/unit/describe.h"
 #include "services/replay_server/replay_core.h"
 #include "services/replay_server/replay_core_internal.h"
 #include "services/replay_server/residency.h"
@@ -23,12 +23,6 @@ constexpr absl::Duration kLongestLease = absl::Hours(1);
 constexpr absl::Duration kGlance = absl::Milliseconds(100);
 // A unit that evaluations wait for keeps its place for so many of them.
 constexpr uint64_t kTurn = 64;
-
-uint64_t ImageBytes(const v1::Unit& unit) {
-  uint64_t bytes = 0;
-  for (const v1::MemoryRange& range : unit.memory()) bytes += range.bytes();
-  return bytes;
-}
 
 v1::BaselineFacts FactsOf(const BaselineReport& report) {
   v1::BaselineFacts facts;
@@ -102,7 +96,7 @@ absl::StatusOr<ReplayCore::Unit*> ReplayCore::AdmitLocked(
   std::unique_ptr<Unit>& unit = units_[reader.id()];
   if (unit == nullptr) {
     unit = std::make_unique<Unit>(Unit{.id = reader.id(), .reader = reader});
-    unit->bytes = ImageBytes(reader.manifest());
+    unit->bytes = MemoryBytes(reader.manifest());
   }
   const bool fresh = unit->state == v1::UNIT_STATE_STORED ||
                      unit->state == v1::UNIT_STATE_UNAVAILABLE;
@@ -172,16 +166,13 @@ absl::Status ReplayCore::UnloadUnit(const std::string& unit_id) {
   std::unique_lock<std::mutex> lock(mutex_);
   Unit* const unit = FindLocked(unit_id);
   if (unit == nullptr || unit->state == v1::UNIT_STATE_STORED) {
-    return absl::NotFoundError(absl::StrCat(
-        "unit ", unit_id, " is not loaded on ", device_->facts().kind));
+    return NotLoaded(unit_id);
   }
   unit->unload_wanted = true;
   HandBackLocked(*unit, absl::CancelledError("its unit was unloaded"),
                  &finished);
   device_work_.notify_all();
-  lock.unlock();
-  finished.Call();
-  lock.lock();
+  finished.CallWithout(lock);
   unit_changed_.wait(lock, [&] { return !unit->unload_wanted || stopped_; });
   return absl::OkStatus();
 }
@@ -192,8 +183,7 @@ absl::Status ReplayCore::RenewLease(const std::string& unit_id,
   const std::lock_guard<std::mutex> lock(mutex_);
   Unit* const unit = FindLocked(unit_id);
   if (unit == nullptr || unit->state != v1::UNIT_STATE_READY) {
-    return absl::NotFoundError(absl::StrCat(
-        "unit ", unit_id, " is not loaded on ", device_->facts().kind));
+    return NotLoaded(unit_id);
   }
   unit->lease_end = Now() + lease;
   return absl::OkStatus();
@@ -231,9 +221,7 @@ absl::StatusOr<ReplayCore::TuningFacts> ReplayCore::FactsForTuning(
   const std::lock_guard<std::mutex> lock(mutex_);
   const Unit* const unit = FindLocked(unit_id);
   if (unit == nullptr || unit->state == v1::UNIT_STATE_STORED) {
-    return absl::NotFoundError(
-        absl::StrCat("unit ", unit_id, " is not loaded on ",
-                     device_->facts().kind, "; load it first"));
+    return NotLoaded(unit_id, "; load it first");
   }
   if (unit->state == v1::UNIT_STATE_UNAVAILABLE) return unit->error;
   if (!unit->on_device()) {
@@ -255,9 +243,9 @@ void ReplayCore::Prebuild(const std::string& unit_id,
   // Errors come up again when it is loaded.
   if (const auto input = LoadCompileInput(reader, *device_); input.ok()) {
     for (const std::string& frontend : frontends) {
-      v1::Variant variant;
-      if (frontend != "clang") variant.set_frontend(frontend);
-      pool_.Compile(*input, variant, device_->compile_target())
+      pool_
+          .Compile(*input, UnmodifiedVariant(frontend),
+                   device_->compile_target())
           .status()
           .IgnoreError();
     }
@@ -325,9 +313,7 @@ void ReplayCore::Load(const std::string& unit_id,
     HandBackLocked(unit, unit.error, &finished);
   }
   unit_changed_.notify_all();
-  lock.unlock();
-  finished.Call();
-  lock.lock();
+  finished.CallWithout(lock);
 }
 
 const std::string* ReplayCore::LoadableLocked() const {
@@ -349,7 +335,7 @@ bool ReplayCore::MayLoadLocked(const Unit& incoming) const {
 }
 
 bool ReplayCore::HasWorkLocked(const Unit& unit) const {
-  return unit.compiles > 0 || waiting_.CountOf(unit.id) > 0 ||
+  return CompilesForLocked(unit) || waiting_.CountOf(unit.id) > 0 ||
          compiled_.CountOf(unit.id) > 0;
 }
 
@@ -390,7 +376,7 @@ absl::Status ReplayCore::Evict(const Unit& incoming,
 
 void ReplayCore::TakeOff(Unit& unit, std::unique_lock<std::mutex>& lock) {
   unit.state = v1::UNIT_STATE_UNLOADING;
-  unit_changed_.wait(lock, [&] { return unit.compiles == 0; });
+  unit_changed_.wait(lock, [&] { return !CompilesForLocked(unit); });
   std::shared_ptr<Evaluator> evaluator = std::move(unit.evaluator);
   lock.unlock();
   evaluator.reset();
@@ -413,9 +399,7 @@ void ReplayCore::UnloadWanted(std::unique_lock<std::mutex>& lock) {
     Finished finished;
     HandBackLocked(*unit, absl::CancelledError("its unit was unloaded"),
                    &finished);
-    lock.unlock();
-    finished.Call();
-    lock.lock();
+    finished.CallWithout(lock);
     unit->state = v1::UNIT_STATE_STORED;
     unit->error = absl::OkStatus();
     unit->lease_end = absl::InfinitePast();

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "replay/base/status_macros.h"
+#include "replay/unit/describe.h"
 #include "services/replay_server/grpc_status.h"
 #include "services/replay_server/outcome_cache.h"
 #include "services/replay_server/tuning.h"
@@ -154,8 +155,7 @@ grpc::Status ReplayServiceImpl::ListUnits(grpc::ServerContext*,
                                        : v1::UNIT_STATE_UNAVAILABLE);
     unit.set_reason(std::string(listing.status.message()));
     unit.set_kernel(listing.manifest.kernel().display_name());
-    for (const v1::MemoryRange& range : listing.manifest.memory())
-      unit.set_bytes(unit.bytes() + range.bytes());
+    unit.set_bytes(MemoryBytes(listing.manifest));
   }
   std::sort(units.begin(), units.end(),
             [](const v1::ServedUnit& a, const v1::ServedUnit& b) {

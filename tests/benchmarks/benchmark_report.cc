@@ -156,4 +156,10 @@ double Median(std::vector<double> values) {
   return values[(values.size() - 1) / 2];
 }
 
+double Quantile(std::vector<double> values, double quantile) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(quantile *
+                                    static_cast<double>(values.size() - 1))];
+}
+
 }  // namespace reprise

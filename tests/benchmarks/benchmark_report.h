@@ -39,6 +39,9 @@ std::string FormatBenchmarkResults(const std::vector<BenchmarkResult>& results);
 
 // The middle one (the lower of two); `values` is not empty.
 double Median(std::vector<double> values);
+// The one that this share (0 to 1) of the others does not exceed; `values` is
+// not empty.
+double Quantile(std::vector<double> values, double quantile);
 
 }  // namespace reprise
 

@@ -49,12 +49,6 @@ struct Settings {
 
 constexpr int kContenderPairs = 10;
 
-double Quantile(std::vector<double> values, double quantile) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(quantile *
-                                    static_cast<double>(values.size() - 1))];
-}
-
 // Latencies of one kind of variant.
 struct Latencies {
   std::vector<double> total, compile, load, verify, time;

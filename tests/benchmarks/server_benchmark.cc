@@ -52,12 +52,6 @@ absl::Status ToStatus(const grpc::Status& status) {
                       status.error_message());
 }
 
-double Quantile(std::vector<double> values, double quantile) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(quantile *
-                                    static_cast<double>(values.size() - 1))];
-}
-
 class Bench {
  public:
   explicit Bench(Settings settings) : settings_(std::move(settings)) {

@@ -280,12 +280,12 @@ TEST_F(EvaluatorTest, DeviceThatStaysSlowedDownIsMeasuredAndItIsSaid) {
 TEST_F(EvaluatorTest, PairsAreNotMeasuredAgainWhenTheTimeIsOver) {
   // From the pair behind the fewest on.
   const int from = kLaunchesBefore + 1 + 2 * StoppingRule().minimum_pairs;
-  device_.behaviour.clocks = [from](int launch) {
+  device_.behaviour.clocks = [](int launch) {
     return Clocks(1980, launch > from ? kThermalSlowdown : 0);
   };
   device_.behaviour.noise = [n = 0]() mutable { return ++n % 2 ? 1.5 : 1.0; };
   options_.time_per_variant = absl::Milliseconds(200);
-  device_.behaviour.pause = [from](int launch) {
+  device_.behaviour.pause = [](int launch) {
     return absl::Milliseconds(launch > from ? 101 : 0);
   };
   auto evaluator = Create();

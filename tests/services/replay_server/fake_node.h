@@ -77,8 +77,7 @@ class GatedPool : public CompilePool {
   std::atomic<int> compiles = 0;
 };
 
-// A launch passes the node's gate. "breaks" faults, and so does everything
-// after it for some launches more.
+// A launch passes the node's gate.
 class GatedDevice : public FakeDevice {
  public:
   explicit GatedDevice(Gate* gate) {
