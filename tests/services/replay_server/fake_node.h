@@ -145,10 +145,15 @@ class FakeNode {
     return core().LoadUnit(request).status();
   }
   void EndCore() { core_.reset(); }
+  // From here on the core's time is `seconds`, which outlives its threads.
+  void UseClock() {
+    options.now = [this] { return absl::FromUnixSeconds(seconds); };
+  }
   UnitStore& store() { return *store_; }
   GatedDevice& loaded_device() { return *device_; }
 
   ReplayCore::Options options;
+  std::atomic<int64_t> seconds = 0;
   Gate gate;  // of launches
   std::unique_ptr<GatedDevice> device;
   GatedPool pool;

@@ -254,8 +254,7 @@ TEST_F(ReplayCoreTest, RoomOfCancelledEvaluationsServesOthers) {
 }
 
 TEST_F(ReplayCoreTest, WhatIsCompiledForTooLongIsAnsweredInTime) {
-  std::atomic<int64_t> seconds = 0;
-  node_.options.now = [&seconds] { return absl::FromUnixSeconds(seconds); };
+  node_.UseClock();
   ASSERT_EQ(node_.Load(unit_), absl::OkStatus());
   node_.pool.gate.Shut();
   EvaluationRequest request;
@@ -264,7 +263,7 @@ TEST_F(ReplayCoreTest, WhatIsCompiledForTooLongIsAnsweredInTime) {
   request.queue_timeout = absl::Seconds(10);
   ASSERT_TRUE(node_.core().Submit(request, results_.Next()).ok());
   node_.pool.gate.WaitForSomebody();
-  seconds = 11;
+  node_.seconds = 11;
   node_.core().ExpireWaiting();
   EXPECT_EQ(results_.Wait()[0].status.code(),
             absl::StatusCode::kDeadlineExceeded);
@@ -297,8 +296,7 @@ TEST_F(ReplayCoreTest, UnloadingEndsWhatWasToBeTriedOnceMore) {
 }
 
 TEST_F(ReplayCoreTest, WaitingIsLimitedRunningIsNot) {
-  std::atomic<int64_t> seconds = 0;
-  node_.options.now = [&seconds] { return absl::FromUnixSeconds(seconds); };
+  node_.UseClock();
   ASSERT_EQ(node_.Load(unit_), absl::OkStatus());
   node_.gate.Shut();
   EvaluationRequest request;
@@ -309,7 +307,7 @@ TEST_F(ReplayCoreTest, WaitingIsLimitedRunningIsNot) {
   node_.gate.WaitForSomebody();
   request.variant = Code("time=2");
   ASSERT_TRUE(node_.core().Submit(request, results_.Next()).ok());
-  seconds = 11;
+  node_.seconds = 11;
   node_.core().ExpireWaiting();
   EXPECT_THAT(results_.order(), ElementsAre(1));
   node_.gate.Open();
@@ -340,20 +338,19 @@ TEST_F(ReplayCoreTest, UnitsMakeRoomAndComeBackWhenTheyAreWanted) {
 }
 
 TEST_F(ReplayCoreTest, LeasesHoldUnitsUntilTheyEnd) {
-  std::atomic<int64_t> seconds = 0;
-  node_.options.now = [&seconds] { return absl::FromUnixSeconds(seconds); };
+  node_.UseClock();
   node_.options.budget_bytes = 4096;
   const std::string b = node_.AddUnit("b");
   ASSERT_EQ(node_.Load(unit_, 60), absl::OkStatus());
   const absl::Status refused = node_.Load(b);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("leases hold 4096"));
-  seconds = 59;
+  node_.seconds = 59;
   EXPECT_EQ(node_.core().RenewLease(unit_, absl::Seconds(60)),
             absl::OkStatus());
-  seconds = 100;
+  node_.seconds = 100;
   EXPECT_FALSE(node_.Load(b).ok());
-  seconds = 120;
+  node_.seconds = 120;
   EXPECT_EQ(node_.Load(b), absl::OkStatus());
   EXPECT_EQ(node_.core().RenewLease(unit_, absl::Seconds(60)).code(),
             absl::StatusCode::kNotFound);
