@@ -12,6 +12,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "replay/base/fault_point.h"
 #include "replay/base/status_macros.h"
 
 namespace reprise {
@@ -85,7 +86,10 @@ absl::Status WriteFileAtomically(const std::string& path,
   } while (fd < 0 && errno == EEXIST);
   if (fd < 0)
     return ErrnoToStatus(errno, absl::StrCat("cannot create ", temporary));
-  absl::Status status = WriteAll(fd, bytes, temporary);
+  absl::Status status =
+      PassFaultPoint("write") == Fault::kDiskFull
+          ? ErrnoToStatus(ENOSPC, absl::StrCat("cannot write ", temporary))
+          : WriteAll(fd, bytes, temporary);
   if (close(fd) != 0 && status.ok())
     status = ErrnoToStatus(errno, absl::StrCat("cannot write ", temporary));
   if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {

@@ -1,5 +1,7 @@
 #include "replay/compiler/compile_pool.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
 #include <zmq.h>
 
 #include <atomic>
@@ -60,6 +62,7 @@ class CompilePoolImpl : public CompilePool {
       : options_(std::move(options)),
         directory_(std::move(directory)),
         zmq_context_(zmq_ctx_new()),
+        abandon_fd_(eventfd(0, EFD_CLOEXEC)),
         cache_(options_.cache_bytes) {
     for (int i = 0; i < options_.workers; ++i)
       seats_.push_back(std::make_unique<Seat>());
@@ -73,8 +76,10 @@ class CompilePoolImpl : public CompilePool {
       stopping_ = true;
       for (const std::unique_ptr<Seat>& seat : seats_) seat->wake.notify_one();
     }
+    Abandon();
     for (std::thread& thread : threads_) thread.join();
     zmq_ctx_term(zmq_context_);
+    close(abandon_fd_);
   }
 
   absl::StatusOr<v1::CompileReply> Compile(
@@ -83,6 +88,11 @@ class CompilePoolImpl : public CompilePool {
 
   void Prepare(const std::shared_ptr<const v1::CompileInput>& input,
                v1::CompileTarget target) override;
+
+  void Abandon() override {
+    abandoned_ = true;
+    eventfd_write(abandon_fd_, 1);
+  }
 
   Statistics statistics() const override {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -115,6 +125,8 @@ class CompilePoolImpl : public CompilePool {
   const Options options_;
   const TemporaryDirectory directory_;
   void* const zmq_context_;
+  const int abandon_fd_;  // readable from Abandon on
+  std::atomic<bool> abandoned_ = false;
   ResultCache cache_;
   std::atomic<uint64_t> next_endpoint_{0};
   std::atomic<uint64_t> next_sequence_{1};
@@ -250,6 +262,7 @@ void CompilePoolImpl::Finish(Job& job, absl::StatusOr<ReplyPtr> result) {
 }
 
 absl::Status CompilePoolImpl::Occupy(Seat& seat) {
+  if (abandoned_) return absl::UnavailableError("the compilers end");
   if (seat.worker != nullptr) return absl::OkStatus();
   seat.known_keys.clear();
   WorkerProcess::Options options;
@@ -261,6 +274,7 @@ absl::Status CompilePoolImpl::Occupy(Seat& seat) {
   options.cuda_home = options_.cuda_home;
   options.driver_cuda = options_.driver_cuda;
   options.memory_bytes = options_.worker_memory_bytes;
+  options.abandon_fd = abandon_fd_;
   absl::StatusOr<std::unique_ptr<WorkerProcess>> worker =
       WorkerProcess::Start(options, zmq_context_);
   if (!worker.ok()) return worker.status();

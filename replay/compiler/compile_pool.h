@@ -69,6 +69,10 @@ class CompilePool {
     (void)target;
   }
 
+  // What is being built, and what comes later, is answered with UNAVAILABLE at
+  // once: for whoever has to end in time. Does not block.
+  virtual void Abandon() {}
+
   virtual Statistics statistics() const = 0;
 };
 

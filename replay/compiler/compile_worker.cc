@@ -16,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "llvm/Support/ErrorHandling.h"
+#include "replay/base/fault_point.h"
 #include "replay/compiler/compile_pool.h"
 #include "replay/compiler/compiler.h"
 #include "replay/compiler/progress_page.h"
@@ -97,7 +98,9 @@ uint64_t UsedBytes() {
 }
 
 bool Send(void* socket, const v1::CompileReply& reply) {
-  const std::string bytes = reply.SerializeAsString();
+  std::string bytes = reply.SerializeAsString();
+  if (PassFaultPoint("compile-reply") == Fault::kGarbled)
+    bytes.resize(bytes.size() / 2);
   return zmq_send(socket, bytes.data(), bytes.size(), 0) >= 0;
 }
 
@@ -130,6 +133,7 @@ int Serve(void* socket, uint64_t memory_bytes, Compiler& compiler,
     }
     if (request.has_input())
       compiler.Remember(std::move(*request.mutable_input()));
+    PassFaultPoint("compile");
     v1::CompileReply reply = compiler.Compile(
         request.input_key(), request.variant(), request.target());
     progress.Write("");

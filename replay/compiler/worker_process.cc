@@ -230,6 +230,7 @@ absl::StatusOr<std::optional<WorkerProcess::Loss>> WorkerProcess::Receive(
     if (!status.ok()) return status;
     zmq_pollitem_t items[] = {{socket_, 0, ZMQ_POLLIN, 0},
                               {nullptr, watch_fd_, ZMQ_POLLIN, 0},
+                              {nullptr, options_.abandon_fd, ZMQ_POLLIN, 0},
                               {nullptr, stderr_fd_, ZMQ_POLLIN, 0}};
     const absl::Time now = absl::Now();
     if (now >= deadline) {
@@ -240,11 +241,13 @@ absl::StatusOr<std::optional<WorkerProcess::Loss>> WorkerProcess::Receive(
     }
     const absl::Duration left = deadline - now;
     // The end of stderr (a child that closed it) would be ready for ever.
-    const int watched = stderr_fd_ >= 0 ? 3 : 2;
+    const int watched = stderr_fd_ >= 0 ? 4 : 3;
     const long wait_ms = static_cast<long>(absl::ToInt64Milliseconds(left)) + 1;
     if (zmq_poll(items, watched, wait_ms) < 0 && errno != EINTR)
       return ZmqError("cannot wait for a compile worker");
-    if (watched == 3 && items[2].revents != 0) DrainStderr();
+    if (watched == 4 && items[3].revents != 0) DrainStderr();
+    if (items[2].revents != 0)
+      return absl::UnavailableError("nobody waits for the compiler any more");
     if (items[1].revents != 0) {
       // A reply may have been sent before the end.
       if (TryReceive(reply, status)) return std::optional<Loss>();

@@ -39,6 +39,9 @@ class WorkerProcess {
     int driver_cuda = 0;
     uint64_t memory_bytes = 0;
     absl::Duration start_timeout = absl::Seconds(60);
+    // Readable: nobody waits for the child any more, and every exchange ends as
+    // UNAVAILABLE. -1: there is always somebody.
+    int abandon_fd = -1;
   };
 
   // How a child was lost.

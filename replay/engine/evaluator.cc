@@ -441,10 +441,12 @@ absl::StatusOr<LaunchReport> Evaluator::RunOnce(LoadedKernel& kernel,
   return report;
 }
 
-bool Evaluator::Build(const v1::Variant& variant, Built* built,
+bool Evaluator::Build(const v1::Variant& variant,
+                      const v1::CompileReply* at_hand, Built* built,
                       v1::Outcome* outcome) {
   const absl::Time start = absl::Now();
-  absl::StatusOr<v1::CompileReply> code = Compile(variant);
+  absl::StatusOr<v1::CompileReply> code =
+      at_hand != nullptr ? *at_hand : Compile(variant);
   outcome->mutable_stages()->set_compile_ms(MillisecondsSince(start));
   if (!code.ok()) {
     outcome->set_kind(v1::OUTCOME_KIND_INFRASTRUCTURE);
@@ -588,6 +590,11 @@ void Evaluator::Sample(Built& built, const StoppingRule& stopping,
   const int before = outcome->baseline_ns_size();
   while (reason == StopReason::kContinue) {
     const int pair = outcome->baseline_ns_size() - before;
+    if (options_.give_up != nullptr && *options_.give_up) {
+      outcome->set_kind(v1::OUTCOME_KIND_INFRASTRUCTURE);
+      outcome->set_diagnostics("it was given up while it was measured");
+      return;
+    }
     // ABBA: odd pairs run the variant first.
     if (!SamplePair(built, pair % 2 == 0, outcome)) return;
     const bool late = absl::Now() - start > time_limit;
@@ -623,10 +630,11 @@ v1::Outcome Evaluator::Evaluate(const v1::Variant& variant) {
   return EvaluateWith(variant, options_.stopping, options_.time_per_variant);
 }
 
-v1::Outcome Evaluator::VerifyOnly(const v1::Variant& variant) {
+v1::Outcome Evaluator::VerifyOnly(const v1::Variant& variant,
+                                  const v1::CompileReply* code) {
   StoppingRule none;
   none.maximum_pairs = 0;
-  return EvaluateWith(variant, none, absl::ZeroDuration());
+  return EvaluateWith(variant, none, absl::ZeroDuration(), code);
 }
 
 v1::Outcome Evaluator::NewOutcome(const v1::Variant& variant) const {
@@ -650,9 +658,10 @@ v1::Outcome Evaluator::OutcomeOfBuild(
   return outcome;
 }
 
-bool Evaluator::BuildAndVerify(const v1::Variant& variant, Built* built,
+bool Evaluator::BuildAndVerify(const v1::Variant& variant,
+                               const v1::CompileReply* code, Built* built,
                                v1::Outcome* outcome) {
-  if (!Build(variant, built, outcome)) return false;
+  if (!Build(variant, code, built, outcome)) return false;
   const absl::Time start = absl::Now();
   LaunchTime time;
   if (!RunAndJudge(*built->kernel, built->launch, outcome, &time)) return false;
@@ -663,11 +672,12 @@ bool Evaluator::BuildAndVerify(const v1::Variant& variant, Built* built,
 
 v1::Outcome Evaluator::EvaluateWith(const v1::Variant& variant,
                                     const StoppingRule& stopping,
-                                    absl::Duration time_limit) {
+                                    absl::Duration time_limit,
+                                    const v1::CompileReply* code) {
   v1::Outcome outcome = NewOutcome(variant);
   clock_watch_ = ClockWatch(device_.facts().clocks_unknown);
   Built built;
-  if (!BuildAndVerify(variant, &built, &outcome)) return outcome;
+  if (!BuildAndVerify(variant, code, &built, &outcome)) return outcome;
   if (stopping.maximum_pairs == 0) return outcome;
   if (built.same_as_baseline) {
     outcome.mutable_speedup()->set_ratio(1);
@@ -699,7 +709,8 @@ v1::Outcome Evaluator::Remeasure(const v1::Variant& variant,
       return outcome;
     }
     Built built;
-    if (!BuildAndVerify(variant, &built, &outcome)) return outcome;
+    if (!BuildAndVerify(variant, /*code=*/nullptr, &built, &outcome))
+      return outcome;
     Sample(built, fixed, measurement.time_per_round, &outcome);
     if (outcome.kind() != v1::OUTCOME_KIND_OK) return outcome;
   }

@@ -26,6 +26,7 @@
 #ifndef REPRISE_REPLAY_ENGINE_EVALUATOR_H_
 #define REPRISE_REPLAY_ENGINE_EVALUATOR_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -69,6 +70,9 @@ struct EvaluatorOptions {
   bool compare_equal_code = false;
   // Stop sampling a variant after this long.
   absl::Duration time_per_variant = absl::Seconds(2);
+  // What is measured ends soon, as INFRASTRUCTURE, after this became true.
+  // Null: it never does. Outlives the evaluator.
+  const std::atomic<bool>* give_up = nullptr;
   // Pairs of one variant that are measured again because of the clocks; later
   // ones count, and the outcome says so.
   int most_discarded_pairs = 10;
@@ -127,17 +131,20 @@ class Evaluator {
   // outcomes.
   v1::Outcome Evaluate(const v1::Variant& variant);
 
-  // The same with a sampling policy of its own.
+  // The same with a sampling policy of its own. `code`: what Compile gave for
+  // the variant, where that is at hand; null: it is built.
   v1::Outcome EvaluateWith(const v1::Variant& variant,
                            const StoppingRule& stopping,
-                           absl::Duration time_limit);
+                           absl::Duration time_limit,
+                           const v1::CompileReply* code = nullptr);
 
   // The same for a winner before it is believed.
   v1::Outcome Remeasure(const v1::Variant& variant,
                         const FinalMeasurement& measurement);
 
   // Runs the variant once on the current reference and verifies; does not time.
-  v1::Outcome VerifyOnly(const v1::Variant& variant);
+  v1::Outcome VerifyOnly(const v1::Variant& variant,
+                         const v1::CompileReply* code = nullptr);
 
   // What the device counts in a launch of the variant, or of the baseline,
   // outside of anything timed. The counters say why where there are none; a
@@ -185,13 +192,14 @@ class Evaluator {
                                        const v1::LaunchConfig& launch,
                                        absl::Duration timeout,
                                        Verdict* verdict);
-  bool Build(const v1::Variant& variant, Built* built, v1::Outcome* outcome);
+  bool Build(const v1::Variant& variant, const v1::CompileReply* at_hand,
+             Built* built, v1::Outcome* outcome);
   bool RunAndJudge(LoadedKernel& kernel, const v1::LaunchConfig& launch,
                    v1::Outcome* outcome, LaunchTime* time);
   v1::Outcome NewOutcome(const v1::Variant& variant) const;
   // False where the outcome is settled without sampling.
-  bool BuildAndVerify(const v1::Variant& variant, Built* built,
-                      v1::Outcome* outcome);
+  bool BuildAndVerify(const v1::Variant& variant, const v1::CompileReply* code,
+                      Built* built, v1::Outcome* outcome);
   void Sample(Built& built, const StoppingRule& stopping,
               absl::Duration time_limit, v1::Outcome* outcome);
   bool SamplePair(Built& built, bool baseline_first, v1::Outcome* outcome);

@@ -7,10 +7,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "replay/base/file_util.h"
 #include "replay/base/status_macros.h"
 #include "replay/device/cuda/driver.h"
 #include "services/cli/context.h"
+#include "services/common/certificates.h"
+#include "services/replay_server/server.h"
 
 namespace reprise {
 namespace {
@@ -134,10 +138,51 @@ Finding CheckStore(const CliContext& context) {
   return finding;
 }
 
-std::vector<Finding> Examine(CliContext* context) {
+struct DoctorOptions {
+  std::string certificates;
+  std::string listen;
+};
+
+Finding CheckCertificates(const std::string& directory) {
+  constexpr absl::Duration kSoon = absl::Hours(24 * 14);
+  Finding finding;
+  finding.name = "certificates";
+  const absl::StatusOr<TlsFiles> files = ReadTlsFiles(directory, "server");
+  finding.good = files.ok();
+  if (!files.ok()) {
+    finding.detail = std::string(files.status().message());
+    return finding;
+  }
+  finding.detail = absl::StrCat(
+      directory, ", server's until ",
+      absl::FormatTime("%Y-%m-%d", files->expires, absl::UTCTimeZone()));
+  if (files->expires - absl::Now() < kSoon)
+    absl::StrAppend(&finding.detail, ": soon; reprise certs ", directory);
+  return finding;
+}
+
+// Whether `reprise serve` could listen there now.
+Finding CheckListen(const DoctorOptions& options) {
+  Finding finding;
+  finding.name = "address";
+  ReplayServer::Options server;
+  server.listen = options.listen;
+  server.certificates = options.certificates;
+  const absl::Status status = CheckAddress(server);
+  finding.good = status.ok();
+  finding.detail = status.ok() ? absl::StrCat(options.listen, " is free")
+                               : std::string(status.message());
+  return finding;
+}
+
+std::vector<Finding> Examine(const DoctorOptions& options,
+                             CliContext* context) {
   std::vector<Finding> findings;
   findings.push_back(CheckToolkit(context->settings.Get("cuda_home")));
   findings.push_back(CheckStore(*context));
+  if (!options.certificates.empty())
+    findings.push_back(CheckCertificates(options.certificates));
+  if (!options.listen.empty()) findings.push_back(CheckListen(options));
   absl::StatusOr<std::unique_ptr<Device>> device = context->MakeDevice();
   findings.push_back({"device", device.ok(), true,
                       device.ok() ? absl::StrCat((*device)->facts().kind, ", ",
@@ -160,8 +205,8 @@ std::vector<Finding> Examine(CliContext* context) {
   return findings;
 }
 
-void RunDoctor(CliContext* context) {
-  const std::vector<Finding> findings = Examine(context);
+void RunDoctor(const DoctorOptions& options, CliContext* context) {
+  const std::vector<Finding> findings = Examine(options, context);
   nlohmann::ordered_json checks = nlohmann::ordered_json::array();
   for (const Finding& finding : findings) {
     if (!finding.good && finding.required) context->exit_code = kExitFailed;
@@ -194,8 +239,13 @@ void RunDoctor(CliContext* context) {
 void AddDoctorVerb(CLI::App* app, CliContext* context) {
   CLI::App* verb = app->add_subcommand(
       "doctor", "check what of this machine can be used, and what is missing");
+  auto options = std::make_shared<DoctorOptions>();
+  verb->add_option("--certs", options->certificates,
+                   "also the server's certificates of this directory");
+  verb->add_option("--listen", options->listen,
+                   "also whether `reprise serve` could listen here");
   AddCommonOptions(verb, context, /*reports=*/true);
-  verb->callback([context] { RunDoctor(context); });
+  verb->callback([options, context] { RunDoctor(*options, context); });
 }
 
 }  // namespace reprise

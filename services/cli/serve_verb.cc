@@ -78,6 +78,10 @@ absl::Status Serve(const ServeOptions& options, CliContext* context) {
   std::fprintf(stderr, "reprise: serving units of %s on %s\n",
                context->settings.Get("store").c_str(),
                absl::StrJoin(names, ", ").c_str());
+  if (!server->metrics_address().empty()) {
+    std::fprintf(stderr, "reprise: metrics at http://%s/metrics\n",
+                 server->metrics_address().c_str());
+  }
   std::printf("%s\n", server->address().c_str());
   std::fflush(stdout);
   while (!stop->load()) absl::SleepFor(absl::Milliseconds(50));
@@ -109,6 +113,9 @@ void AddServeVerb(CLI::App* app, CliContext* context) {
   verb->add_option("--grace", options->grace,
                    "after SIGTERM: how long what runs may take to end")
       ->capture_default_str();
+  verb->add_option("--metrics", options->server.metrics,
+                   "HOST:PORT of this host where Prometheus finds statistics, "
+                   "e.g. 127.0.0.1:9464 (0: any free port)");
   verb->add_flag("--reflection", options->server.reflection,
                  "tell clients on this host what services there are");
   AddL2Option(verb, context);

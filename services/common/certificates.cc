@@ -6,10 +6,12 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 
 #include <algorithm>
 #include <cctype>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 
@@ -184,11 +186,81 @@ absl::StatusOr<std::string> AlternativeNames(
   return absl::StrJoin(names, ",");
 }
 
+absl::Time EndOf(const X509* certificate) {
+  tm utc = {};
+  ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &utc);
+  return absl::FromTM(utc, absl::UTCTimeZone());
+}
+
+std::string DayOf(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%d", time, absl::UTCTimeZone());
+}
+
+Certificate ParseCertificate(const std::string& pem) {
+  const Bio bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  return Certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+}
+
+// Empty: the authority vouches for the certificate at `now`. Else why not.
+std::string Objection(X509* authority, X509* certificate, absl::Time now) {
+  const std::unique_ptr<X509_STORE, Deleter<X509_STORE_free>> store(
+      X509_STORE_new());
+  const std::unique_ptr<X509_STORE_CTX, Deleter<X509_STORE_CTX_free>> context(
+      X509_STORE_CTX_new());
+  if (store == nullptr || context == nullptr ||
+      X509_STORE_add_cert(store.get(), authority) != 1 ||
+      X509_STORE_CTX_init(context.get(), store.get(), certificate, nullptr) !=
+          1)
+    return "there is no memory to look at it";
+  X509_STORE_CTX_set_time(context.get(), 0, absl::ToTimeT(now));
+  if (X509_verify_cert(context.get()) == 1) return "";
+  return X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get()));
+}
+
+// What somebody who has the files would find when it is too late.
+absl::Status CheckTlsFiles(const std::string& directory,
+                           const std::string& role, absl::Time now,
+                           TlsFiles* files) {
+  const Certificate authority = ParseCertificate(files->authority);
+  const Certificate certificate = ParseCertificate(files->certificate);
+  const Bio bio(
+      BIO_new_mem_buf(files->key.data(), static_cast<int>(files->key.size())));
+  const Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr));
+  const std::string remedy =
+      absl::StrCat("; make new ones: reprise certs ", directory);
+  if (authority == nullptr || certificate == nullptr || key == nullptr) {
+    return absl::DataLossError(absl::StrCat(
+        directory, "/",
+        authority == nullptr ? "ca.pem" : role + (key ? ".pem" : ".key"),
+        " holds no ", authority && !key ? "key" : "certificate", remedy));
+  }
+  if (X509_check_private_key(certificate.get(), key.get()) != 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(directory, "/", role, ".key is not the key of ", role,
+                     ".pem; copy both from one directory"));
+  }
+  files->expires = EndOf(certificate.get());
+  const std::string objection =
+      Objection(authority.get(), certificate.get(), now);
+  if (objection.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      directory, "/", role, ".pem does not hold under ca.pem: ", objection,
+      " (it ends on ", DayOf(files->expires), ")", remedy));
+}
+
 absl::StatusOr<Identity> Authority(const std::string& directory, int days) {
   // One that is half there is not replaced: what it signed is in use.
   if (std::filesystem::exists(directory + "/ca.pem") ||
-      std::filesystem::exists(directory + "/ca.key"))
-    return ReadIdentity(directory, "ca");
+      std::filesystem::exists(directory + "/ca.key")) {
+    ASSIGN_OR_RETURN(Identity there, ReadIdentity(directory, "ca"));
+    const absl::Time ends = EndOf(there.certificate.get());
+    if (absl::Now() + absl::Hours(24) * days < ends) return there;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the authority in ", directory, " ends on ", DayOf(ends),
+        ", before certificates of ", days,
+        " days would; ask for fewer --days, or make another authority in "
+        "another directory"));
+  }
   // Longer than what it signs, which is made anew meanwhile.
   ASSIGN_OR_RETURN(Identity made,
                    Make("authority", 10 * days,
@@ -228,7 +300,7 @@ absl::Status MakeCertificates(const std::string& directory,
 }
 
 absl::StatusOr<TlsFiles> ReadTlsFiles(const std::string& directory,
-                                      const std::string& role) {
+                                      const std::string& role, absl::Time now) {
   TlsFiles files;
   const std::string base = absl::StrCat(directory, "/", role);
   RETURN_IF_ERROR(CheckOwnersAlone(base + ".key"));
@@ -247,6 +319,7 @@ absl::StatusOr<TlsFiles> ReadTlsFiles(const std::string& directory,
     if (!text.ok()) return text.status();
     *part.text = *std::move(text);
   }
+  RETURN_IF_ERROR(CheckTlsFiles(directory, role, now, &files));
   return files;
 }
 

@@ -16,6 +16,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 namespace reprise {
 
@@ -28,7 +30,8 @@ struct CertificateOptions {
 
 // Makes the authority where the directory has none, and all roles' certificates
 // anew. INVALID_ARGUMENT: days below 1, or a host that is no name or address.
-// FAILED_PRECONDITION: the directory is there and others may enter it.
+// FAILED_PRECONDITION: the directory is there and others may enter it, or its
+// authority ends before what it would sign.
 absl::Status MakeCertificates(const std::string& directory,
                               const CertificateOptions& options);
 
@@ -37,11 +40,15 @@ struct TlsFiles {
   std::string authority;
   std::string certificate;
   std::string key;
+  absl::Time expires;  // the certificate
 };
-// NOT_FOUND names the file and the command that makes it. FAILED_PRECONDITION:
-// others than its owner may read the key.
+// As they hold at `now`. NOT_FOUND names the file and the command that makes
+// it. FAILED_PRECONDITION: others than its owner may read the key, the key is
+// another certificate's, or the certificate has expired or is not the
+// authority's. DATA_LOSS: there is something else in a file.
 absl::StatusOr<TlsFiles> ReadTlsFiles(const std::string& directory,
-                                      const std::string& role);
+                                      const std::string& role,
+                                      absl::Time now = absl::Now());
 
 // Of a certificate's common name; empty: none of ours.
 std::string RoleOf(const std::string& common_name);

@@ -189,6 +189,7 @@ void ReplayCore::EnqueueLocked(const std::shared_ptr<Job>& job, Unit& unit) {
 
 void ReplayCore::ForgetLocked(const std::shared_ptr<Job>& job) {
   job->stage = Job::Stage::kOver;
+  job->code.reset();
   // The key may be another job's by now.
   const auto found = under_way_.find(job->key);
   if (found != under_way_.end() && found->second == job)
@@ -295,6 +296,12 @@ void ReplayCore::Drain() {
   device_work_.notify_all();
   unit_changed_.notify_all();
   finished.Call();
+}
+
+void ReplayCore::Abandon() {
+  Drain();
+  abandoned_ = true;
+  pool_.Abandon();
 }
 
 void ReplayCore::CountLocked(const v1::Outcome& outcome,

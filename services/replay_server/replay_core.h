@@ -23,6 +23,7 @@
 #ifndef REPRISE_SERVICES_REPLAY_SERVER_REPLAY_CORE_H_
 #define REPRISE_SERVICES_REPLAY_SERVER_REPLAY_CORE_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -117,6 +118,9 @@ class ReplayCore {
   // Takes nothing any more, and hands back as UNAVAILABLE what the device has
   // not begun.
   void Drain();
+  // Then ends what is being measured and compiled, as INFRASTRUCTURE, within a
+  // launch's time limit. The compile pool is of no more use to anybody.
+  void Abandon();
 
  private:
   struct Unit;
@@ -205,6 +209,7 @@ class ReplayCore {
   std::map<std::string, std::shared_ptr<Job>> under_way_;  // by outcome key
   OutcomeCache outcomes_;
   bool draining_ = false, stopped_ = false;
+  std::atomic<bool> abandoned_ = false;
   uint64_t next_sequence_ = 1, next_use_ = 1;
   // No participant's time is over before.
   absl::Time next_expiry_ = absl::InfiniteFuture();

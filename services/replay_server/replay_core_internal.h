@@ -3,6 +3,7 @@
 #define REPRISE_SERVICES_REPLAY_SERVER_REPLAY_CORE_INTERNAL_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +50,8 @@ struct ReplayCore::Job {
   std::vector<std::shared_ptr<Participant>> participants;
   absl::Time asked;
   double compile_ms = 0;
+  // From when it is compiled until it ends or its unit makes room.
+  std::optional<v1::CompileReply> code;
   int attempts = 0;
 };
 

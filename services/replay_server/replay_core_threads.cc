@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "replay/base/fault_point.h"
 #include "replay/base/log.h"
 #include "replay/compiler/stopwatch.h"
 #include "services/replay_server/replay_core.h"
@@ -64,8 +65,7 @@ void ReplayCore::CompileFor(const std::shared_ptr<Job>& job,
   compiling_.insert(job);
   lock.unlock();
   const Stopwatch watch;
-  // The reply stays in the pool's cache, where the device's thread finds it.
-  const absl::StatusOr<v1::CompileReply> code =
+  absl::StatusOr<v1::CompileReply> code =
       evaluator->Compile(job->request.variant);
   const double compile_ms = watch.ElapsedMs();
   const bool built = code.ok() && code->kind() == v1::OUTCOME_KIND_OK;
@@ -94,6 +94,7 @@ void ReplayCore::CompileFor(const std::shared_ptr<Job>& job,
     EnqueueLocked(job, unit);
   } else {
     job->stage = Job::Stage::kCompiled;
+    job->code = *std::move(code);
     compiled_.Push(job);
   }
   device_work_.notify_all();
@@ -154,7 +155,9 @@ std::shared_ptr<ReplayCore::Job> ReplayCore::NextJobLocked() {
 
 v1::Outcome ReplayCore::Measure(Evaluator& evaluator, const Job& job) const {
   const v1::Sampling& sampling = job.request.sampling;
-  if (sampling.verify_only()) return evaluator.VerifyOnly(job.request.variant);
+  const v1::CompileReply* const code = job.code ? &*job.code : nullptr;
+  if (sampling.verify_only())
+    return evaluator.VerifyOnly(job.request.variant, code);
   StoppingRule rule = options_.evaluator.stopping;
   if (sampling.maximum_pairs() != 0)
     rule.maximum_pairs = static_cast<int>(sampling.maximum_pairs());
@@ -164,7 +167,7 @@ v1::Outcome ReplayCore::Measure(Evaluator& evaluator, const Job& job) const {
   const absl::Duration limit = sampling.time_limit_s() > 0
                                    ? absl::Seconds(sampling.time_limit_s())
                                    : options_.evaluator.time_per_variant;
-  return evaluator.EvaluateWith(job.request.variant, rule, limit);
+  return evaluator.EvaluateWith(job.request.variant, rule, limit, code);
 }
 
 void ReplayCore::Run(const std::shared_ptr<Job>& job,
@@ -178,6 +181,7 @@ void ReplayCore::Run(const std::shared_ptr<Job>& job,
   lock.unlock();
   const absl::Time start = absl::Now();
   v1::Outcome outcome = Measure(*evaluator, *job);
+  PassFaultPoint("settle");
   evaluator.reset();
   const absl::Time end = absl::Now();
   SetWaits(Now() - job->asked, job->compile_ms,
@@ -193,7 +197,7 @@ void ReplayCore::Run(const std::shared_ptr<Job>& job,
   Finished finished;
   Settle(job, std::move(outcome), &finished);
   finished.CallWithout(lock);
-  if (doubt) Recover(unit, end, lock);
+  if (doubt && !abandoned_) Recover(unit, end, lock);
 }
 
 bool ReplayCore::IsTriedAgainLocked(const Job& job,

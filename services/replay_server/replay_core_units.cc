@@ -268,6 +268,7 @@ absl::StatusOr<std::shared_ptr<Evaluator>> ReplayCore::MakeEvaluator(
   EvaluatorOptions options = options_.evaluator;
   if (request.has_tolerance()) options.tolerance = request.tolerance();
   options.frontends = FrontendsOf(request);
+  options.give_up = &abandoned_;
   ASSIGN_OR_RETURN(std::unique_ptr<Evaluator> evaluator,
                    Evaluator::Create(reader, *device_, pool_, options));
   if (device_->facts().kind != "cpu") evaluator->ExpectSourceVariants();
@@ -362,6 +363,7 @@ absl::Status ReplayCore::Evict(const Unit& incoming,
     for (JobQueue<Job>* queue : {&waiting_, &compiled_}) {
       for (const std::shared_ptr<Job>& job : queue->RemoveUnit(id)) {
         job->stage = Job::Stage::kParked;
+        job->code.reset();
         unit.parked.push_back(job);
       }
     }

@@ -22,6 +22,7 @@
 #include "replay/base/status_macros.h"
 #include "services/common/certificates.h"
 #include "services/replay_server/authorization.h"
+#include "services/replay_server/metrics.h"
 #include "services/replay_server/replay_service.h"
 #include "services/replay_server/transfer_service.h"
 
@@ -34,6 +35,8 @@ constexpr int kMostMessageBytes = 64 << 20;
 constexpr std::chrono::milliseconds kHealthInterval(50);
 // From the last answer until connections are closed.
 constexpr absl::Duration kLinger = absl::Milliseconds(200);
+// How long before the end of the grace what still runs is given up.
+constexpr absl::Duration kLongestLaunch = absl::Seconds(3);
 // Clients may ask this often whether the connection lives.
 constexpr int kLeastPingIntervalMs = 10'000;
 
@@ -72,6 +75,7 @@ absl::Status PrepareSocket(const std::string& listen) {
 // gRPC takes a socket away from whoever listens there. Held while the server
 // lives; goes with its process.
 absl::StatusOr<int> LockSocket(const std::string& listen) {
+  RETURN_IF_ERROR(PrepareSocket(listen));
   if (!absl::StartsWith(listen, "unix:")) return -1;
   const std::string path = listen.substr(5) + ".lock";
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -80,6 +84,37 @@ absl::StatusOr<int> LockSocket(const std::string& listen) {
   close(fd);
   return absl::AlreadyExistsError(absl::StrCat(
       "another server listens at ", listen, "; choose another --listen"));
+}
+
+absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(
+    const ReplayServer::Options& options,
+    const std::vector<grpc::Service*>& services, std::string* address) {
+  ASSIGN_OR_RETURN(const auto credentials, CredentialsOf(options));
+  grpc::EnableDefaultHealthCheckService(true);
+  if (options.reflection && IsOnThisHost(options.listen))
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(options.listen, credentials, &port);
+  for (grpc::Service* service : services) builder.RegisterService(service);
+  builder.SetMaxReceiveMessageSize(kMostMessageBytes);
+  builder.SetMaxSendMessageSize(kMostMessageBytes);
+  builder.AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+      kLeastPingIntervalMs);
+  // Two servers on one port would share its clients.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr || port == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot listen at ", options.listen,
+                     ": it is no address of this host, or somebody else "
+                     "listens there"));
+  }
+  *address = options.listen;
+  if (!absl::StartsWith(*address, "unix:"))
+    *address = absl::StrCat(address->substr(0, address->rfind(':')), ":", port);
+  return server;
 }
 
 class ReplayServerImpl : public ReplayServer {
@@ -93,40 +128,18 @@ class ReplayServerImpl : public ReplayServer {
   }
 
   absl::Status Start(const Options& options) {
-    ASSIGN_OR_RETURN(const auto credentials, CredentialsOf(options));
-    RETURN_IF_ERROR(PrepareSocket(options.listen));
     ASSIGN_OR_RETURN(lock_fd_, LockSocket(options.listen));
-    grpc::EnableDefaultHealthCheckService(true);
-    if (options.reflection && IsOnThisHost(options.listen))
-      grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-    grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort(options.listen, credentials, &port);
-    builder.RegisterService(&replay_);
-    builder.RegisterService(&transfer_);
-    builder.SetMaxReceiveMessageSize(kMostMessageBytes);
-    builder.SetMaxSendMessageSize(kMostMessageBytes);
-    builder.AddChannelArgument(
-        GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-        kLeastPingIntervalMs);
-    // Two servers on one port would share its clients.
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    server_ = builder.BuildAndStart();
-    if (server_ == nullptr || port == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("cannot listen at ", options.listen,
-                       ": it is no address of this host, or somebody else "
-                       "listens there"));
-    }
-    address_ = options.listen;
-    if (!absl::StartsWith(address_, "unix:"))
-      address_ =
-          absl::StrCat(address_.substr(0, address_.rfind(':')), ":", port);
+    ASSIGN_OR_RETURN(server_,
+                     Listen(options, {&replay_, &transfer_}, &address_));
     health_ = std::thread([this] { WatchHealth(); });
-    return absl::OkStatus();
+    return StartMetrics(options.metrics);
   }
 
   const std::string& address() const override { return address_; }
+  const std::string& metrics_address() const override {
+    static const std::string none;
+    return metrics_ == nullptr ? none : metrics_->address();
+  }
 
   void Shutdown(absl::Duration grace) override {
     const std::lock_guard<std::mutex> once(shutdown_mutex_);
@@ -141,18 +154,35 @@ class ReplayServerImpl : public ReplayServer {
     if (server_ != nullptr) {
       const absl::Time end = absl::Now() + grace;
       server_->GetHealthCheckService()->Shutdown();
-      while (replay_.streams() > 0 && absl::Now() < end)
-        absl::SleepFor(absl::Milliseconds(5));
+      WaitForStreams(end - std::min(kLongestLaunch, grace / 4));
+      // A long sample, or a compiler that hangs, ends now.
+      for (const auto& core : cores_) core->Abandon();
+      WaitForStreams(end);
       // A connection that is closed at once may take the last answers with it.
       absl::SleepFor(std::min(kLinger, grace));
       server_->Shutdown(absl::ToChronoTime(std::max(end, absl::Now())));
     }
     // Calls may still be in them.
+    metrics_.reset();
     server_.reset();
     cores_.clear();
   }
 
  private:
+  absl::Status StartMetrics(const std::string& listen) {
+    if (listen.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(metrics_, MetricsPort::Start(listen, [this] {
+                       std::vector<v1::DeviceStatistics> statistics;
+                       for (const auto& core : cores_)
+                         statistics.push_back(core->Statistics());
+                       return statistics;
+                     }));
+    return absl::OkStatus();
+  }
+  void WaitForStreams(absl::Time end) {
+    while (replay_.streams() > 0 && absl::Now() < end)
+      absl::SleepFor(absl::Milliseconds(5));
+  }
   void WatchHealth() {
     std::unique_lock<std::mutex> lock(mutex_);
     do {
@@ -171,6 +201,7 @@ class ReplayServerImpl : public ReplayServer {
   std::string address_;
   int lock_fd_ = -1;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<MetricsPort> metrics_;
   std::mutex shutdown_mutex_, mutex_;
   std::condition_variable changed_;
   bool ending_ = false;
@@ -185,6 +216,14 @@ absl::StatusOr<std::unique_ptr<ReplayServer>> ReplayServer::Start(
   auto server = std::make_unique<ReplayServerImpl>(store, std::move(cores));
   RETURN_IF_ERROR(server->Start(options));
   return server;
+}
+
+absl::Status CheckAddress(const ReplayServer::Options& options) {
+  ASSIGN_OR_RETURN(const int lock_fd, LockSocket(options.listen));
+  std::string address;
+  const absl::Status status = Listen(options, {}, &address).status();
+  if (lock_fd >= 0) close(lock_fd);
+  return status;
 }
 
 bool IsOnThisHost(const std::string& address) {

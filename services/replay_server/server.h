@@ -33,6 +33,8 @@ class ReplayServer {
     std::string certificates;
     // Lets clients ask what services there are; on this host only.
     bool reflection = false;
+    // Where Prometheus finds statistics, a loopback address; empty: nowhere.
+    std::string metrics;
   };
 
   // INVALID_ARGUMENT: plaintext beyond this host, or no such address. `store`
@@ -45,11 +47,16 @@ class ReplayServer {
 
   // What clients connect to, with the port that was free.
   virtual const std::string& address() const = 0;
+  // Of the metrics; empty: there are none.
+  virtual const std::string& metrics_address() const = 0;
 
   // Takes nothing any more, hands back what has not begun, and gives what runs
   // this long; then calls that are left are cancelled. Idempotent.
   virtual void Shutdown(absl::Duration grace) = 0;
 };
+
+// Whether a server could start with these options now; it listens for a moment.
+absl::Status CheckAddress(const ReplayServer::Options& options);
 
 // Whether an address can only be reached from this host.
 bool IsOnThisHost(const std::string& address);

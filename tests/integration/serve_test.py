@@ -11,12 +11,14 @@ import contextlib
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -58,7 +60,7 @@ class Server:
         # One thread and one worker: machines with two processors have to keep up.
         self.process = subprocess.Popen(
             [reprise, "serve", "--device", "cpu", "--store", store, "--listen", f"unix:{work}/run/serve.sock",
-             "--compile-workers", "2", "--grace", "60s"],
+             "--compile-workers", "2", "--grace", "60s", "--metrics", "127.0.0.1:0"],
             stdout=subprocess.PIPE, stderr=self.log, text=True, env=dict(os.environ, REPRISE_LOG="info"))
         self.address = self.process.stdout.readline().strip()
         expect(self.address.startswith("unix:"), f"the server printed '{self.address}'")
@@ -93,9 +95,9 @@ def alive(pid):
 class Check:
     def __init__(self, reprise, work):
         import grpc  # noqa: these need generate()
-        from reprise.v1 import replay_pb2, replay_pb2_grpc, types_pb2
-        self.grpc, self.replay, self.types = grpc, replay_pb2, types_pb2
-        self.new_stub = replay_pb2_grpc.ReplayServiceStub
+        from reprise.v1 import replay_pb2, replay_pb2_grpc, types_pb2, unit_pb2
+        self.grpc, self.replay, self.types, self.unit_protos = grpc, replay_pb2, types_pb2, unit_pb2
+        self.new_stub, self.new_transfer_stub = replay_pb2_grpc.ReplayServiceStub, replay_pb2_grpc.UnitTransferServiceStub
         self.reprise, self.work = reprise, work
         self.store = work / "units"
         shutil.copytree(HERE / "h200_units", self.store)
@@ -152,6 +154,24 @@ class Check:
         kinds = [answer.outcome.kind for answer in self.evaluate(self.units[0], self.variants(range(100, 104)))]
         expect(kinds == [ok] * 4, f"after the kills: {kinds}")
 
+    def health(self):
+        """As the standard health service says it, read without its proto."""
+        name = b"reprise.v1.ReplayService"
+        check = self.grpc.insecure_channel(self.server.address).unary_unary(
+            "/grpc.health.v1.Health/Check", request_serializer=lambda data: data, response_deserializer=lambda data: data)
+        return {b"\x08\x01": "SERVING", b"\x08\x02": "NOT_SERVING"}[check(b"\n" + bytes([len(name)]) + name, timeout=60)]
+
+    def metrics(self):
+        port = re.findall(r"metrics at http://(127\.0\.0\.1:\d+)/metrics", (self.work / "serve.log").read_text())[-1]
+        with urllib.request.urlopen(f"http://{port}/metrics", timeout=60) as page:
+            return page.read().decode()
+
+    def tells_how_it_is(self):
+        expect(self.health() == "SERVING", "health does not say SERVING")
+        page = self.metrics()
+        expect(re.search(r'reprise_outcomes_total\{device="cpu",kind="OK"\} [1-9]', page), f"no outcomes in {page[:2000]}")
+        expect('reprise_stage_seconds_bucket{device="cpu",stage="time",le="+Inf"}' in page, "no time of stages")
+
     def equal_requests_are_known(self):
         first = list(self.evaluate(self.units[0], self.variants([500])))[0]
         second = list(self.evaluate(self.units[0], self.variants([500])))[0]
@@ -183,6 +203,7 @@ class Check:
         self.example_client()
         self.killed_children_lose_nothing()
         self.equal_requests_are_known()
+        self.tells_how_it_is()
         self.sigterm_hands_back()
         self.start()  # at the same address
         self.load(self.units[0])

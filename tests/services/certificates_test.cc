@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "replay/base/file_util.h"
 
 namespace reprise {
@@ -63,6 +65,51 @@ TEST_F(CertificatesTest, ErrorsSayWhatToDo) {
   ASSERT_EQ(WriteFileAtomically(certs_ + "/ca.key", "nonsense"),
             absl::OkStatus());
   EXPECT_EQ(MakeCertificates(certs_, {}).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(CertificatesTest, WhatDoesNotHoldIsFoundWhenItIsRead) {
+  ASSERT_EQ(MakeCertificates(certs_, {.hosts = {}, .days = 10}),
+            absl::OkStatus());
+  const absl::Time now = absl::Now();
+  const auto files = ReadTlsFiles(certs_, "client");
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_GT(files->expires, now + absl::Hours(24 * 9));
+  EXPECT_LT(files->expires, now + absl::Hours(24 * 11));
+  const auto message = [&](absl::Time when) {
+    return std::string(ReadTlsFiles(certs_, "client", when).status().message());
+  };
+  EXPECT_THAT(message(now + absl::Hours(24 * 11)),
+              testing::AllOf(HasSubstr("expired"),
+                             HasSubstr("reprise certs " + certs_)));
+  EXPECT_THAT(message(now - absl::Hours(24)), HasSubstr("not yet valid"));
+  // Its authority lives ten times as long.
+  EXPECT_EQ(MakeCertificates(certs_, {.hosts = {}, .days = 99}),
+            absl::OkStatus());
+  const absl::Status longer =
+      MakeCertificates(certs_, {.hosts = {}, .days = 101});
+  EXPECT_EQ(longer.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(longer.message()), HasSubstr("fewer --days"));
+}
+
+TEST_F(CertificatesTest, FilesOfTwoDirectoriesAreNotMixed) {
+  const std::string other = directory_.path() + "/other";
+  ASSERT_EQ(MakeCertificates(certs_, {}), absl::OkStatus());
+  ASSERT_EQ(MakeCertificates(other, {}), absl::OkStatus());
+  const auto mix = [&](const std::string& file) {
+    std::filesystem::copy_file(
+        other + file, certs_ + file,
+        std::filesystem::copy_options::overwrite_existing);
+    return std::string(ReadTlsFiles(certs_, "client").status().message());
+  };
+  EXPECT_THAT(mix("/client.pem"), HasSubstr("is not the key of client.pem"));
+  EXPECT_THAT(mix("/client.key"), HasSubstr("does not hold under ca.pem"));
+  EXPECT_EQ(mix("/ca.pem"), "");
+  ASSERT_EQ(WriteFileAtomically(certs_ + "/client.key", "nonsense", 0600),
+            absl::OkStatus());
+  const absl::Status status = ReadTlsFiles(certs_, "client").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("client.key holds no key"));
 }
 
 TEST(RoleOfTest, IsInTheCommonName) {

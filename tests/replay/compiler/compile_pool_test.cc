@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -149,6 +150,24 @@ TEST_F(CompilePoolTest, SurvivesAHang) {
               AllOf(HasSubstr("took longer than 4s"), HasSubstr("FaultPass")));
   EXPECT_EQ(pool_->statistics().workers_lost, 1u);
   ExpectTheNextOneCompiles();
+}
+
+TEST_F(CompilePoolTest, AnswersWhatHangsWhenItIsAbandoned) {
+  Start(OneWorker());
+  std::vector<std::thread> callers;
+  std::atomic<int> unavailable = 0;
+  for (const char* pipeline : {"function(reprise-hang)", "function(sroa)"}) {
+    callers.emplace_back([&, pipeline] {
+      const auto reply =
+          pool_->Compile(input_, Pipeline(pipeline), v1::COMPILE_TARGET_CPU);
+      unavailable += absl::IsUnavailable(reply.status()) ? 1 : 0;
+    });
+  }
+  while (pool_->statistics().jobs < 2) absl::SleepFor(absl::Milliseconds(1));
+  pool_->Abandon();
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(unavailable, 2);
+  EXPECT_EQ(pool_->statistics().workers_lost, 0u);
 }
 
 TEST_F(CompilePoolTest, SurvivesAnAppetiteForMemory) {

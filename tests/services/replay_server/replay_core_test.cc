@@ -269,6 +269,32 @@ TEST_F(ReplayCoreTest, WhatIsCompiledForTooLongIsAnsweredInTime) {
             absl::StatusCode::kDeadlineExceeded);
 }
 
+TEST_F(ReplayCoreTest, TheDeviceTakesTheCodeThatWasCompiled) {
+  ASSERT_EQ(node_.Load(unit_), absl::OkStatus());
+  const int before = node_.pool.compiles;
+  Ask(unit_, "time=50");
+  results_.Wait();
+  EXPECT_EQ(node_.pool.compiles, before + 1);
+}
+
+TEST_F(ReplayCoreTest, ALongSampleEndsWhenTheCoreIsAbandoned) {
+  ASSERT_EQ(node_.Load(unit_), absl::OkStatus());
+  node_.gate.Shut();
+  EvaluationRequest request;
+  request.unit_id = unit_;
+  request.variant = Code("time=50");
+  request.sampling.set_minimum_pairs(10'000);
+  request.sampling.set_maximum_pairs(10'000);
+  ASSERT_TRUE(node_.core().Submit(request, results_.Next()).ok());
+  node_.gate.WaitForSomebody();
+  node_.core().Abandon();
+  node_.gate.Open();
+  const Evaluated result = results_.Wait()[0];
+  EXPECT_EQ(KindOf(result), v1::OUTCOME_KIND_INFRASTRUCTURE);
+  EXPECT_THAT(result.outcome.diagnostics(), HasSubstr("given up"));
+  EXPECT_LT(result.outcome.variant_ns_size(), 10);
+}
+
 TEST_F(ReplayCoreTest, LoadsThatDriveEachOtherOutBothSucceed) {
   node_.options.budget_bytes = 4096;
   const std::string b = node_.AddUnit("b");

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
 #include <sys/stat.h>
 
 #include <limits>
@@ -13,6 +14,7 @@
 #include "reprise/v1/replay.grpc.pb.h"
 #include "services/common/certificates.h"
 #include "services/replay_server/authorization.h"
+#include "services/replay_server/metrics.h"
 #include "tests/services/replay_server/fake_node.h"
 
 namespace reprise {
@@ -79,6 +81,45 @@ class ServerTest : public testing::Test {
   std::unique_ptr<v1::ReplayService::Stub> replay_;
   std::unique_ptr<v1::UnitTransferService::Stub> transfer_;
 };
+
+TEST(MetricsTest, SaysWhatTheStatisticsSay) {
+  v1::DeviceStatistics device;
+  device.set_device("cuda:0");
+  (*device.mutable_outcomes())["OK"] = 3;
+  device.set_busy_s(1.5);
+  for (const double bound : {1.0, 2.0})
+    device.mutable_outcome()->add_bounds_ms(bound);
+  for (const uint64_t count : {4, 0, 1})
+    device.mutable_outcome()->add_counts(count);
+  device.mutable_outcome()->set_count(5);
+  device.mutable_outcome()->set_sum_ms(250);
+  const std::string text =
+      prometheus::TextSerializer().Serialize(MetricsOf({device}));
+  for (const char* line :
+       {"# TYPE reprise_outcomes_total counter\n",
+        "reprise_outcomes_total{device=\"cuda:0\",kind=\"OK\"} 3",
+        "reprise_device_busy_seconds_total{device=\"cuda:0\"} 1.5",
+        "reprise_waiting{device=\"cuda:0\",for=\"compiler\"} 0",
+        "stage=\"outcome\",le=\"0.001\"} 4",
+        "stage=\"outcome\",le=\"0.002\"} 4", "stage=\"outcome\",le=\"+Inf\"} 5",
+        "reprise_stage_seconds_sum{device=\"cuda:0\",stage=\"outcome\"} 0.25",
+        "reprise_stage_seconds_count{device=\"cuda:0\",stage=\"outcome\"} 5"})
+    EXPECT_THAT(text, HasSubstr(line));
+}
+
+TEST_F(ServerTest, ServesMetricsOnThisHostAlone) {
+  options_.metrics = "0.0.0.0:0";
+  EXPECT_THAT(std::string(Start().message()), HasSubstr("loopback"));
+  node_.device = std::make_unique<GatedDevice>(&node_.gate);
+  options_.metrics = "127.0.0.1:0";
+  ASSERT_EQ(Start(), absl::OkStatus());
+  EXPECT_THAT(server_->metrics_address(), testing::StartsWith("127.0.0.1:"));
+  // A second one does not get the same port.
+  const auto taken = MetricsPort::Start(server_->metrics_address(), [] {
+    return std::vector<v1::DeviceStatistics>();
+  });
+  EXPECT_EQ(taken.status().code(), absl::StatusCode::kInvalidArgument);
+}
 
 TEST_F(ServerTest, StreamsAnOutcomeForEveryVariant) {
   ASSERT_EQ(Start(), absl::OkStatus());

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "replay/base/fault_point.h"
 #include "replay/base/status_macros.h"
 
 namespace reprise::cpu {
@@ -46,6 +47,8 @@ class ChannelImpl : public Channel {
     }
     ASSIGN_OR_RETURN(const Event event, Poll(ZMQ_POLLOUT, descriptor, timeout));
     if (event != Event::kReady) return event;
+    if (PassFaultPoint("channel") == Fault::kGarbled)
+      bytes.resize(bytes.size() / 2);
     if (zmq_send(socket_, bytes.data(), bytes.size(), 0) < 0) {
       return ZmqError("send to", endpoint_);
     }

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "replay/base/fault_point.h"
 #include "replay/base/file_util.h"
 #include "replay/base/status_macros.h"
 #include "replay/device/cpu/abi.h"
@@ -208,6 +209,7 @@ absl::Status Executor::Launch(const v1::LaunchRequest& request,
   launch.poison_shared = request.poison_shared();
   launch.poison_byte = static_cast<uint8_t>(request.poison_byte());
   launch.shadow = shadow.get();
+  PassFaultPoint("launch");
   GridResult result = grid_->Run(launch);
   reply->set_kind(v1::OUTCOME_KIND_OK);
   reply->set_duration_ns(result.duration_ns);

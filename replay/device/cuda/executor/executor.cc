@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "replay/base/fault_point.h"
 #include "replay/base/status_macros.h"
 #include "replay/device/cuda/executor/access_recorder.h"
 #include "replay/device/cuda/executor/ceilings.h"
@@ -195,6 +196,7 @@ absl::Status Executor::RunKernel(const v1::LaunchCudaRequest& request,
   output_->Take();
   memory.NoteLaunch();
   watchdog_.Arm(request.timeout_ms());
+  PassFaultPoint("launch");
   ASSIGN_OR_RETURN(const LaunchResult result,
                    RunLaunch(*gpu_, module.kernel(), request.launch(),
                              RelocatedArguments(memory, request.arguments()),
