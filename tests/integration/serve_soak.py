@@ -121,7 +121,7 @@ class Soak(serve_test.Check):
             try:
                 return self.load(unit)
             except self.grpc.RpcError as error:
-                serve_test.expect(self.injected() and error.code() != self.grpc.StatusCode.UNAVAILABLE, f"not loaded: {error}")
+                serve_test.expect(self.injected() and self.server.process.poll() is None, f"not loaded: {error}")
                 self.counts["load again"] += 1
         raise serve_test.Failure("a unit could not be loaded")
 
