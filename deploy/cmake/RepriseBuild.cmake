@@ -15,13 +15,15 @@ set(REPRISE_SANITIZER "" CACHE STRING "asan, tsan or empty")
 find_program(REPRISE_CCACHE ccache)
 if(REPRISE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${REPRISE_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${REPRISE_CCACHE})
+  # Else it does not keep what precompiled headers are part of.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${REPRISE_CCACHE})
 endif()
 
 add_library(reprise_flags INTERFACE)
 target_include_directories(reprise_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(reprise_flags INTERFACE -Wall -Wextra -Wno-unused-parameter
-  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety -Wno-deprecated-declarations>)
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety -Wno-deprecated-declarations>
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>)
 target_link_options(reprise_flags INTERFACE -fuse-ld=lld -Wl,--gc-sections -Wl,--as-needed)
 target_compile_options(reprise_flags INTERFACE -ffunction-sections -fdata-sections)
 if(REPRISE_SANITIZER STREQUAL "asan")
@@ -88,11 +90,22 @@ endfunction()
 
 # reprise_test(NAME SRCS a_test.cc DEPS ... LABELS gpu ARGS ...): a GoogleTest program, one CTest entry.
 # Programs come out in <build>/tests/bin.
+# GoogleTest's headers are precompiled once for all of them.
 function(reprise_test name)
   cmake_parse_arguments(ARG "CUSTOM_MAIN" "TIMEOUT" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
   add_executable(${name} ${ARG_SRCS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/bin)
   target_link_libraries(${name} PRIVATE reprise_flags ${ARG_DEPS} GTest::gmock GTest::gtest)
+  if(NOT TARGET reprise_test_pch)
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_pch.cc CONTENT "int main() {}\n")
+    add_executable(reprise_test_pch EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/test_pch.cc)
+    target_link_libraries(reprise_test_pch PRIVATE reprise_flags GTest::gmock GTest::gtest)
+    target_compile_options(reprise_test_pch PRIVATE -pthread)
+    target_precompile_headers(reprise_test_pch PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+  endif()
+  # All have to agree on what some of their libraries ask for.
+  target_compile_options(${name} PRIVATE -pthread)
+  target_precompile_headers(${name} REUSE_FROM reprise_test_pch)
   if(NOT ARG_CUSTOM_MAIN)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
   endif()

@@ -1,6 +1,7 @@
 #include "replay/base/file_util.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,9 +9,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "replay/base/fault_point.h"
 #include "replay/base/status_macros.h"
@@ -131,27 +134,71 @@ absl::Status MakeDirectories(const std::string& path, int mode) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// A process locks what it makes within this time.
+constexpr time_t kLockedAfterSeconds = 60;
+
+// Whether a directory is this user's and was left behind.
+bool IsAbandoned(const std::string& path) {
+  struct stat info;
+  if (lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) ||
+      info.st_uid != geteuid() ||
+      time(nullptr) - info.st_mtime < kLockedAfterSeconds)
+    return false;
+  const int fd =
+      open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool free = flock(fd, LOCK_EX | LOCK_NB) == 0;
+  close(fd);
+  return free;
+}
+
+// What processes that were killed left of this prefix.
+void RemoveAbandoned(const std::string& base, const std::string& prefix) {
+  constexpr size_t kSuffix = 7;  // ".XXXXXX"
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator entry(base, ignored), end;
+       !ignored && entry != end; entry.increment(ignored)) {
+    const std::string name = entry->path().filename();
+    if (name.size() != prefix.size() + kSuffix ||
+        !absl::StartsWith(name, prefix + "."))
+      continue;
+    std::error_code failed;
+    if (IsAbandoned(entry->path()))
+      std::filesystem::remove_all(entry->path(), failed);
+  }
+}
+
+}  // namespace
+
 absl::StatusOr<TemporaryDirectory> TemporaryDirectory::Create(
     std::string_view prefix) {
-  const char* base = std::getenv("TMPDIR");
-  std::string path =
-      absl::StrCat(base != nullptr && *base != '\0' ? base : "/tmp", "/",
-                   std::string(prefix), ".XXXXXX");
+  const char* variable = std::getenv("TMPDIR");
+  const std::string base =
+      variable != nullptr && *variable != '\0' ? variable : "/tmp";
+  RemoveAbandoned(base, std::string(prefix));
+  std::string path = absl::StrCat(base, "/", std::string(prefix), ".XXXXXX");
   if (mkdtemp(path.data()) == nullptr) {
     return ErrnoToStatus(
         errno, absl::StrCat("cannot create temporary directory ", path));
   }
-  return TemporaryDirectory(path);
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // Where files cannot be locked nothing is found to be abandoned either.
+  if (fd >= 0) flock(fd, LOCK_SH | LOCK_NB);
+  return TemporaryDirectory(path, fd);
 }
 
 TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept
-    : path_(std::exchange(other.path_, "")) {}
+    : path_(std::exchange(other.path_, "")),
+      lock_fd_(std::exchange(other.lock_fd_, -1)) {}
 
 TemporaryDirectory& TemporaryDirectory::operator=(
     TemporaryDirectory&& other) noexcept {
   if (this != &other) {
     Remove();
     path_ = std::exchange(other.path_, "");
+    lock_fd_ = std::exchange(other.lock_fd_, -1);
   }
   return *this;
 }
@@ -162,6 +209,7 @@ void TemporaryDirectory::Remove() {
   if (path_.empty()) return;
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+  if (lock_fd_ >= 0) close(lock_fd_);
 }
 
 }  // namespace reprise

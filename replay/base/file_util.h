@@ -33,7 +33,9 @@ absl::Status CheckOwnersAlone(const std::string& path);
 absl::Status MakePrivateDirectory(const std::string& path);
 
 // A new directory of mode 0700 under $TMPDIR (or /tmp), removed with all
-// contents by the destructor.
+// contents by the destructor. Those that killed processes of this user left
+// under the same prefix go when another one is made: a directory is locked for
+// as long as it is in use.
 class TemporaryDirectory {
  public:
   static absl::StatusOr<TemporaryDirectory> Create(std::string_view prefix);
@@ -44,9 +46,11 @@ class TemporaryDirectory {
   const std::string& path() const { return path_; }
 
  private:
-  explicit TemporaryDirectory(std::string path) : path_(std::move(path)) {}
+  TemporaryDirectory(std::string path, int lock_fd)
+      : path_(std::move(path)), lock_fd_(lock_fd) {}
   void Remove();
-  std::string path_;
+  std::string path_;  // empty: moved from
+  int lock_fd_ = -1;
 };
 
 }  // namespace reprise

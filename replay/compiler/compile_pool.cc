@@ -334,10 +334,11 @@ absl::StatusOr<ReplyPtr> CompilePoolImpl::RunJob(const Job& job, Seat& seat) {
       ++statistics_.workers_lost;
     }
     LOG_INFO("lost a compile worker: it {}", (*loss)->description);
-    if ((*loss)->reason == WorkerProcess::Loss::Reason::kKilled && attempt == 0)
-      continue;
+    const bool killed = (*loss)->reason == WorkerProcess::Loss::Reason::kKilled;
+    if (killed && attempt == 0) continue;
     reply = std::make_shared<v1::CompileReply>();
-    reply->set_kind(v1::OUTCOME_KIND_COMPILE_ERROR);
+    reply->set_kind(killed ? v1::OUTCOME_KIND_INFRASTRUCTURE
+                           : v1::OUTCOME_KIND_COMPILE_ERROR);
     reply->set_diagnostics(absl::StrCat("the compiler ", (*loss)->description));
     return ReplyPtr(std::move(reply));
   }

@@ -5,9 +5,10 @@
 // directory (proto/reprise/v1/node.proto). A job that crashes, hangs or eats
 // memory costs its worker: the outcome is COMPILE_ERROR with the pass named
 // where the worker could note it, a new worker starts, and the next job
-// compiles. Results are cached by (input key, variant digest, target). A job
-// goes to the idle worker that last built for its input: workers keep what they
-// parsed and precompiled of it.
+// compiles. A worker that somebody else killed says nothing about its job,
+// which is tried once more and then INFRASTRUCTURE. Results are cached by
+// (input key, variant digest, target). A job goes to the idle worker that last
+// built for its input: workers keep what they parsed and precompiled of it.
 //
 // Thread-safety: Compile may be called from many threads; jobs beyond the
 // workers queue.

@@ -53,8 +53,9 @@ struct PerturbedVerdict {
   std::string diagnostics;
 };
 
-// Runs baseline and variant on perturbed inputs and compares them: once, and in
-// turns for some pairs where a speed-up is claimed.
+// Runs baseline and variant on perturbed inputs and compares them: once, and
+// where a speed-up is claimed in turns, until it is known whether it is there,
+// for at most half a minute. A claim that is not known to be wrong holds.
 absl::StatusOr<PerturbedVerdict> VerifyOnPerturbedInputs(
     const UnitReader& unit, Device& device, CompilePool& pool,
     const BaselineReport& baseline, const v1::Variant& variant,

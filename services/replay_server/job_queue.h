@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,6 +71,12 @@ class JobQueue {
     for (const auto& [key, job] : jobs_) visit(job);
   }
 
+  // The largest of a unit's; nothing: it has no job.
+  std::optional<int> PriorityOf(const std::string& unit) const {
+    const auto found = by_unit_.find(unit);
+    if (found == by_unit_.end()) return std::nullopt;
+    return found->second.begin()->second->priority;
+  }
   size_t CountOf(const std::string& unit) const {
     const auto found = by_unit_.find(unit);
     return found == by_unit_.end() ? 0 : found->second.size();

@@ -171,7 +171,9 @@ class ReplayCore {
   absl::StatusOr<std::shared_ptr<Evaluator>> MakeEvaluator(
       const UnitReader& reader, const v1::LoadUnitRequest& request);
   const std::string* LoadableLocked() const;  // null: none
-  bool HasWorkLocked(const Unit& unit) const;
+  static int PriorityOf(const Unit& incoming);
+  // Of this priority or a larger one.
+  bool HasWorkLocked(const Unit& unit, int least_priority) const;
   absl::StatusOr<std::vector<std::string>> ToEvictLocked(
       const Unit& incoming) const;
   // False: who would have to go has not had its turn.

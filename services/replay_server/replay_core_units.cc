@@ -328,16 +328,30 @@ const std::string* ReplayCore::LoadableLocked() const {
 bool ReplayCore::MayLoadLocked(const Unit& incoming) const {
   const auto evicted = ToEvictLocked(incoming);
   if (!evicted.ok()) return true;  // which is told when it is loaded
-  return std::all_of(
-      evicted->begin(), evicted->end(), [&](const std::string& id) {
-        const Unit& unit = *FindLocked(id);
-        return unit.run_since_load >= kTurn || !HasWorkLocked(unit);
-      });
+  return std::all_of(evicted->begin(), evicted->end(),
+                     [&](const std::string& id) {
+                       const Unit& unit = *FindLocked(id);
+                       return unit.run_since_load >= kTurn ||
+                              !HasWorkLocked(unit, PriorityOf(incoming));
+                     });
 }
 
-bool ReplayCore::HasWorkLocked(const Unit& unit) const {
-  return CompilesForLocked(unit) || waiting_.CountOf(unit.id) > 0 ||
-         compiled_.CountOf(unit.id) > 0;
+// Of what waits for a unit that is not loaded.
+int ReplayCore::PriorityOf(const Unit& incoming) {
+  if (incoming.parked.empty()) return 0;  // somebody loads it
+  const auto first = std::max_element(
+      incoming.parked.begin(), incoming.parked.end(),
+      [](const auto& a, const auto& b) { return a->priority < b->priority; });
+  return (*first)->priority;
+}
+
+bool ReplayCore::HasWorkLocked(const Unit& unit, int least_priority) const {
+  return waiting_.PriorityOf(unit.id) >= least_priority ||
+         compiled_.PriorityOf(unit.id) >= least_priority ||
+         std::any_of(
+             compiling_.begin(), compiling_.end(), [&](const auto& job) {
+               return job->unit == unit.id && job->priority >= least_priority;
+             });
 }
 
 absl::StatusOr<std::vector<std::string>> ReplayCore::ToEvictLocked(

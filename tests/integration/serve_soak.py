@@ -34,7 +34,7 @@ FAULTS = ("launch:kill:0.002,launch:hang:0.00005,compile:kill:0.01,compile:hang:
           "channel:garble:0.0002,write:full:0.3")
 SERVER_KILLS = 10
 # What a fault of the server's own looks like to a client; the variant is not to blame for others.
-BLAMED = {"TIMEOUT": "launch:hang", "COMPILE_ERROR": "compile:"}
+BLAMED = {"TIMEOUT": "launch:hang", "COMPILE_ERROR": "compile:hang"}
 
 
 def resources(pid):
@@ -184,7 +184,9 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         work = pathlib.Path(directory)
-        (work / "python").mkdir()
+        for folder in ("python", "tmp"):
+            (work / folder).mkdir()
+        tempfile.tempdir = os.environ["TMPDIR"] = str(work / "tmp")  # of this server alone
         serve_test.generate(work / "python")
         if options.faults:
             os.environ.update(REPRISE_FAULTS=FAULTS, REPRISE_FAULTS_LOG=str(work / "faults"))

@@ -158,6 +158,35 @@ TEST(TemporaryDirectoryTest, IsPrivateAndRemovedWithItsContents) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
+TEST(TemporaryDirectoryTest, WhatKilledProcessesLeftGoes) {
+  const auto outer = TemporaryDirectory::Create("outer");
+  ASSERT_TRUE(outer.ok());
+  setenv("TMPDIR", outer->path().c_str(), 1);
+  const auto make = [&](const std::string& name, bool old) {
+    const std::string path = outer->path() + "/" + name;
+    std::filesystem::create_directories(path + "/a");
+    if (old) {
+      std::filesystem::last_write_time(
+          path, std::filesystem::file_time_type::clock::now() -
+                    std::chrono::minutes(5));
+    }
+    return path;
+  };
+  const std::string left = make("prefix.abcdef", true);
+  const std::string young = make("prefix.ghijkl", false);
+  const std::string longer = make("prefix.abcdefg", true);
+  const std::string other = make("other.abcdef", true);
+  const auto in_use = TemporaryDirectory::Create("prefix");
+  ASSERT_TRUE(in_use.ok());
+  EXPECT_FALSE(std::filesystem::exists(left));
+  make(in_use->path().substr(outer->path().size() + 1), true);
+  const auto another = TemporaryDirectory::Create("prefix");
+  unsetenv("TMPDIR");
+  EXPECT_TRUE(another.ok());
+  for (const std::string& kept : {young, longer, other, in_use->path()})
+    EXPECT_TRUE(std::filesystem::exists(kept)) << kept;
+}
+
 TEST(TemporaryDirectoryTest, MovesTakeTheDirectoryAlong) {
   absl::StatusOr<TemporaryDirectory> first = TemporaryDirectory::Create("one");
   absl::StatusOr<TemporaryDirectory> second = TemporaryDirectory::Create("two");

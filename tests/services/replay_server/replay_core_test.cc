@@ -383,6 +383,29 @@ TEST_F(ReplayCoreTest, LeasesHoldUnitsUntilTheyEnd) {
   EXPECT_EQ(node_.Load(b, 1e9).code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(ReplayCoreTest, WorkOfLessPriorityKeepsNoPlace) {
+  node_.options.budget_bytes = 2 * 4096;
+  node_.options.most_compiled = 4;
+  const std::string busy = node_.AddUnit("busy"), next = node_.AddUnit("next");
+  ASSERT_EQ(node_.Load(unit_), absl::OkStatus());
+  ASSERT_EQ(node_.Load(busy), absl::OkStatus());
+  Occupy(busy);
+  Ask(unit_, "time=1", /*priority=*/-1);
+  constexpr int kJobs = 200;
+  for (int i = 0; i < kJobs; ++i)
+    Ask(busy, absl::StrCat("time=", 100 + i), /*priority=*/1);
+  while (node_.core().Statistics().compiled() < 4)
+    absl::SleepFor(absl::Milliseconds(1));
+  const int compiles = node_.pool.compiles;
+  std::thread loading([&] { EXPECT_EQ(node_.Load(next), absl::OkStatus()); });
+  while (node_.pool.compiles == compiles) absl::SleepFor(absl::Milliseconds(1));
+  absl::SleepFor(absl::Milliseconds(20));  // what it will ask for is built
+  node_.gate.Open();
+  loading.join();
+  EXPECT_LT(node_.core().Statistics().outcomes().at("OK"), kJobs / 2u);
+  EXPECT_EQ(results_.Wait().size(), kJobs + 2u);
+}
+
 TEST_F(ReplayCoreTest, UnitsThatDoNotFitTogetherTakeTurns) {
   node_.options.budget_bytes = 4096;
   const std::string b = node_.AddUnit("b");
