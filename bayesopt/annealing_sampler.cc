@@ -3,9 +3,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "bayesopt/baselines.h"
+#include "bayesopt/configuration_codec.h"
 #include "bayesopt/unseen.h"
 
 namespace reprise::bayesopt {
@@ -19,6 +23,30 @@ class AnnealingSampler : public Sampler {
       : options_(options), temperature_(options.start_temperature) {}
 
  private:
+  absl::StatusOr<std::string> DoSave() const override {
+    StateWriter writer;
+    writer.U64(consumed_);
+    WriteOptional(at_, writer);
+    writer.F64(at_cost_);
+    writer.F64(temperature_);
+    return writer.Take();
+  }
+
+  absl::Status DoRestore(const History& history,
+                         std::string_view bytes) override {
+    StateReader reader(bytes);
+    const uint64_t consumed = reader.U64();
+    at_ = ReadOptional(reader);
+    at_cost_ = reader.F64();
+    temperature_ = reader.F64();
+    if (!reader.ok() || !reader.AtEnd() ||
+        consumed > history.observations->size() || !IsOf(*history.space, at_)) {
+      return DamagedState("annealing");
+    }
+    while (consumed_ < consumed) Note(history);
+    return absl::OkStatus();
+  }
+
   std::optional<Suggestion> DoSuggest(const History& history,
                                       Random& random) override {
     Digest(history, random);
@@ -45,16 +73,11 @@ class AnnealingSampler : public Sampler {
   }
 
   void Digest(const History& history, Random& random) {
-    for (; consumed_ < history.observations->size(); ++consumed_) {
+    while (consumed_ < history.observations->size()) {
       const Observation& seen = (*history.observations)[consumed_];
-      const double cost = seen.kind == v1::OUTCOME_KIND_OK ? seen.cost : kNever;
-      costs_[history.space->Hash(seen.configuration)] = cost;
-      if (cost < best_cost_) {
-        best_ = seen.configuration;
-        best_cost_ = cost;
-      }
       const bool warming_up =
           consumed_ < static_cast<size_t>(options_.initial_random);
+      const double cost = Note(history);
       if (warming_up) {
         at_ = best_;
         at_cost_ = best_cost_;
@@ -63,6 +86,19 @@ class AnnealingSampler : public Sampler {
       Consider(seen.configuration, cost, random);
       Cool();
     }
+  }
+
+  // Takes the next observation into the books, whatever it means for the walk;
+  // returns its cost.
+  double Note(const History& history) {
+    const Observation& seen = (*history.observations)[consumed_++];
+    const double cost = seen.kind == v1::OUTCOME_KIND_OK ? seen.cost : kNever;
+    costs_[history.space->Hash(seen.configuration)] = cost;
+    if (cost < best_cost_) {
+      best_ = seen.configuration;
+      best_cost_ = cost;
+    }
+    return cost;
   }
 
   void Consider(const Configuration& next, double cost, Random& random) {

@@ -1,10 +1,14 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "bayesopt/baselines.h"
+#include "bayesopt/configuration_codec.h"
 #include "bayesopt/unseen.h"
 
 namespace reprise::bayesopt {
@@ -19,6 +23,13 @@ class GeneticSampler : public Sampler {
     Configuration configuration;
     double cost = 0;
   };
+
+  // The population is a function of the history.
+  absl::StatusOr<std::string> DoSave() const override { return std::string(); }
+  absl::Status DoRestore(const History& history,
+                         std::string_view bytes) override {
+    return bytes.empty() ? absl::OkStatus() : DamagedState("genetic");
+  }
 
   std::optional<Suggestion> DoSuggest(const History& history,
                                       Random& random) override {

@@ -2,11 +2,15 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "bayesopt/baselines.h"
+#include "bayesopt/configuration_codec.h"
 #include "bayesopt/unseen.h"
 
 namespace reprise::bayesopt {
@@ -26,6 +30,72 @@ class HillClimbingSampler : public Sampler {
     Configuration configuration;
     double cost = kNever;
   };
+
+  absl::StatusOr<std::string> DoSave() const override {
+    StateWriter writer;
+    writer.U64(consumed_);
+    WriteStanding(best_, writer);
+    WriteStanding(center_, writer);
+    writer.U64(climb_began_);
+    writer.U64(moves_.size());
+    for (const auto& [index, value] : moves_) {
+      writer.U64(index);
+      WriteValue(value, writer);
+    }
+    return writer.Take();
+  }
+
+  absl::Status DoRestore(const History& history,
+                         std::string_view bytes) override {
+    StateReader reader(bytes);
+    consumed_ = reader.U64();
+    best_ = ReadStanding(reader);
+    center_ = ReadStanding(reader);
+    climb_began_ = reader.U64();
+    moves_.resize(reader.Count(16));
+    for (auto& [index, value] : moves_) {
+      index = reader.U64();
+      value = ReadValue(reader);
+    }
+    if (reader.ok() && reader.AtEnd() &&
+        consumed_ <= history.observations->size() && CanBeOf(*history.space)) {
+      return absl::OkStatus();
+    }
+    return DamagedState("hill climbing");
+  }
+
+  static void WriteStanding(const std::optional<Standing>& standing,
+                            StateWriter& writer) {
+    writer.U64(standing ? 1 : 0);
+    if (!standing) return;
+    WriteConfiguration(standing->configuration, writer);
+    writer.F64(standing->cost);
+  }
+
+  static std::optional<Standing> ReadStanding(StateReader& reader) {
+    if (reader.U64() == 0) return std::nullopt;
+    Standing standing;
+    standing.configuration = ReadConfiguration(reader);
+    standing.cost = reader.F64();
+    return standing;
+  }
+
+  bool CanBeOf(const Space& space) const {
+    for (const std::optional<Standing>* standing : {&best_, &center_}) {
+      if (*standing && !space.Check((*standing)->configuration).ok()) {
+        return false;
+      }
+    }
+    if (!center_) return moves_.empty();
+    // A move goes from the center: its parameter is active there.
+    return best_ &&
+           std::all_of(moves_.begin(), moves_.end(), [&](const auto& move) {
+             return move.first < space.parameters().size() &&
+                    space.parameters()[move.first].Contains(move.second) &&
+                    !std::holds_alternative<std::monostate>(
+                        center_->configuration.values[move.first]);
+           });
+  }
 
   std::optional<Suggestion> DoSuggest(const History& history,
                                       Random& random) override {

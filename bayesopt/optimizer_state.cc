@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "bayesopt/configuration_codec.h"
 #include "bayesopt/optimizer_impl.h"
 
 namespace reprise::bayesopt {
@@ -17,44 +17,6 @@ namespace {
 
 constexpr std::string_view kMagic = "reprise tuner state";
 constexpr uint64_t kFormat = 1;
-
-void WriteValue(const Value& value, StateWriter& writer) {
-  writer.U64(value.index());
-  if (const auto* b = std::get_if<bool>(&value)) writer.U64(*b ? 1 : 0);
-  if (const auto* i = std::get_if<int64_t>(&value)) {
-    writer.U64(static_cast<uint64_t>(*i));
-  }
-  if (const auto* d = std::get_if<double>(&value)) writer.F64(*d);
-  if (const auto* s = std::get_if<std::string>(&value)) writer.Text(*s);
-}
-
-Value ReadValue(StateReader& reader) {
-  switch (reader.U64()) {
-    case 1:
-      return reader.U64() != 0;
-    case 2:
-      return static_cast<int64_t>(reader.U64());
-    case 3:
-      return reader.F64();
-    case 4:
-      return reader.Text();
-    default:
-      return std::monostate();
-  }
-}
-
-void WriteConfiguration(const Configuration& configuration,
-                        StateWriter& writer) {
-  writer.U64(configuration.values.size());
-  for (const Value& value : configuration.values) WriteValue(value, writer);
-}
-
-Configuration ReadConfiguration(StateReader& reader) {
-  Configuration configuration;
-  configuration.values.resize(reader.Count(8));
-  for (Value& value : configuration.values) value = ReadValue(reader);
-  return configuration;
-}
 
 void WriteIds(const std::vector<uint64_t>& ids, StateWriter& writer) {
   writer.U64(ids.size());

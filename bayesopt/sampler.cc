@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "bayesopt/configuration_codec.h"
 #include "bayesopt/unseen.h"
 
 namespace reprise::bayesopt {
@@ -30,6 +32,36 @@ class LocalSearchSampler : public Sampler {
   explicit LocalSearchSampler(LocalSearchOptions options) : options_(options) {}
 
  private:
+  absl::StatusOr<std::string> DoSave() const override {
+    StateWriter writer;
+    writer.U64(consumed_);
+    WriteOptional(best_, writer);
+    writer.F64(best_cost_);
+    WriteOptional(center_, writer);
+    writer.F64(center_cost_);
+    writer.U64(climb_began_);
+    writer.U64(static_cast<uint64_t>(stale_));
+    return writer.Take();
+  }
+
+  absl::Status DoRestore(const History& history,
+                         std::string_view bytes) override {
+    StateReader reader(bytes);
+    consumed_ = reader.U64();
+    best_ = ReadOptional(reader);
+    best_cost_ = reader.F64();
+    center_ = ReadOptional(reader);
+    center_cost_ = reader.F64();
+    climb_began_ = reader.U64();
+    stale_ = static_cast<int>(reader.U64());
+    if (reader.ok() && reader.AtEnd() &&
+        consumed_ <= history.observations->size() && (best_ || !center_) &&
+        IsOf(*history.space, best_) && IsOf(*history.space, center_)) {
+      return absl::OkStatus();
+    }
+    return DamagedState("local search");
+  }
+
   std::optional<Suggestion> DoSuggest(const History& history,
                                       Random& random) override {
     Digest(history);

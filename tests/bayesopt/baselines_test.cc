@@ -32,6 +32,15 @@ std::vector<Baseline> Baselines() {
 
 class BaselineTest : public ::testing::TestWithParam<Baseline> {
  protected:
+  absl::StatusOr<std::unique_ptr<Optimizer>> Restore(
+      std::shared_ptr<const Space> space, uint64_t seed,
+      const std::string& bytes) {
+    Optimizer::Options options;
+    options.seed = seed;
+    options.sampler = GetParam().make();
+    return Optimizer::Restore(std::move(space), std::move(options), bytes);
+  }
+
   std::unique_ptr<Optimizer> Make(std::shared_ptr<const Space> space,
                                   uint64_t seed) {
     Optimizer::Options options;
@@ -40,6 +49,9 @@ class BaselineTest : public ::testing::TestWithParam<Baseline> {
     return Optimizer::Create(std::move(space), std::move(options)).value();
   }
 };
+
+// Those and the ones that are no comparison of ours.
+using SavedSamplerTest = BaselineTest;
 
 // Every kind of parameter, a condition and a constraint.
 std::shared_ptr<const Space> Mixed() {
@@ -102,6 +114,56 @@ TEST_P(BaselineTest, ProposesValidConfigurationsOnceEachInAnyOrderOfOutcomes) {
   EXPECT_EQ(asked.size(), 240u);
 }
 
+// Outcomes that depend on the trial alone; some never come.
+void Drive(Optimizer& optimizer, int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    for (const Trial& trial : optimizer.Ask(3)) {
+      if (trial.id % 13 == 6) continue;
+      const bool fails = trial.id % 5 == 3;
+      ASSERT_TRUE(
+          optimizer
+              .Tell(trial.id,
+                    fails ? v1::OUTCOME_KIND_TIMEOUT : v1::OUTCOME_KIND_OK,
+                    fails ? std::vector<double>{}
+                          : std::vector<double>{CostOf(optimizer.space(),
+                                                       trial.configuration)})
+              .ok());
+    }
+  }
+}
+
+TEST_P(SavedSamplerTest, ARestoredSearchGoesOnBitForBit) {
+  const auto space = Mixed();
+  for (const int at : {0, 1, 4, 25, 60}) {
+    auto original = Make(space, 5);
+    Drive(*original, at);
+    const std::string saved = original->Save().value();
+    auto restored = Restore(space, 5, saved);
+    ASSERT_TRUE(restored.ok()) << restored.status();
+    EXPECT_EQ((*restored)->Save().value(), saved);
+    Drive(*original, 30);
+    Drive(**restored, 30);
+    EXPECT_EQ((*restored)->Save().value(), original->Save().value());
+  }
+}
+
+TEST_P(SavedSamplerTest, ChangedBytesAreRefusedOrStillWork) {
+  const auto space = Mixed();
+  auto optimizer = Make(space, 5);
+  Drive(*optimizer, 25);
+  const std::string saved = optimizer->Save().value();
+  const auto begin = saved.size() * 3 / 4;  // the sampler's are the last
+  Random random(1);
+  for (int i = 0; i < 500; ++i) {
+    std::string changed = saved;
+    changed[begin + random.Below(saved.size() - begin)] ^=
+        static_cast<char>(1 << random.Below(8));
+    auto restored = Restore(space, 5, changed);
+    if (restored.ok()) EXPECT_EQ((*restored)->Ask(2).size(), 2u);
+  }
+  EXPECT_FALSE(Restore(space, 5, saved + "x").ok());
+}
+
 TEST_P(BaselineTest, UsesUpASmallSpace) {
   const auto space = Space::Create({Parameter::Integer("x", 0, 5, 0),
                                     Parameter::Integer("y", 0, 5, 0)})
@@ -145,6 +207,18 @@ TEST_P(BaselineTest, FindsBetterThanRandomSearch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BaselineTest, ::testing::ValuesIn(Baselines()),
+                         [](const auto& info) {
+                           return std::string(info.param.name);
+                         });
+
+std::vector<Baseline> Saved() {
+  std::vector<Baseline> saved = Baselines();
+  saved.push_back({"local_search", [] { return NewLocalSearchSampler(); }});
+  saved.push_back({"random", [] { return NewRandomSampler(); }});
+  return saved;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SavedSamplerTest, ::testing::ValuesIn(Saved()),
                          [](const auto& info) {
                            return std::string(info.param.name);
                          });
