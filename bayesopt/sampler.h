@@ -87,7 +87,7 @@ class Sampler {
                                  std::string_view bytes);
 };
 
-// Uniform over parameters, never a repeat.
+// Drawn as by Space::Sample, never a repeat.
 std::unique_ptr<Sampler> NewRandomSampler();
 
 struct LocalSearchOptions {

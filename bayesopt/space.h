@@ -84,8 +84,11 @@ class Space {
 
   ConfigurationHash Hash(const Configuration& configuration) const;
 
-  // A valid configuration, values drawn uniformly parameter by parameter.
-  // nullopt: none was found in the bounded search, or none exists.
+  // A valid configuration, values drawn one parameter after another, uniformly
+  // over those that the values drawn so far leave. Not uniform over valid
+  // configurations: a value that few others go with is about as likely as one
+  // that goes with many. nullopt: none was found in the bounded search, or none
+  // exists.
   std::optional<Configuration> Sample(Random& random) const;
 
   // A valid configuration that differs from `from` by one step: an ordinal or

@@ -13,7 +13,7 @@ namespace reprise::bayesopt {
 // Tries before these give up.
 inline constexpr int kUnseenTries = 128;
 
-// Uniform over parameters. nullopt: none was found.
+// Drawn as by Space::Sample. nullopt: none was found.
 std::optional<Configuration> UnseenSample(const History& history,
                                           Random& random);
 
