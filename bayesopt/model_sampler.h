@@ -2,10 +2,11 @@
 //
 // After a few configurations that lie far apart, most trials go to the largest
 // expected improvement under a Gaussian process (cost_model.h) times the
-// learned probability of coming out OK (feasibility.h). The rest go to other
-// models that fail differently: the process's mean (exploitation), a random
-// forest's expected improvement, a tree-structured Parzen estimator. A bandit
-// shares the trials out by what each has gained.
+// learned probability of coming out OK (feasibility.h). Those few come on top
+// of seeds and injected configurations, which are no sample of the space. The
+// rest go to other models that fail differently: the process's mean
+// (exploitation), a random forest's expected improvement, a tree-structured
+// Parzen estimator. A bandit shares the trials out by what each has gained.
 //
 // Of a finite space of up to Options::most_pooled configurations every one is
 // scored; elsewhere candidates are generated (candidate_generator.h). Pending
@@ -27,7 +28,8 @@
 namespace reprise::bayesopt {
 
 struct ModelSamplerOptions {
-  // Trials that come from no model: as far as can be from those before.
+  // Trials that come from no model: as far as can be from those before. Seeds
+  // and injected configurations do not count.
   size_t initial = 6;
   size_t most_pooled = 20'000;
   CostModel::Options cost_model;

@@ -81,7 +81,8 @@ History OptimizerImpl::MakeHistory() const {
   history.seen = [this](const Configuration& c) { return Seen(c); };
   history.next_id = next_id_;
   for (const uint64_t id : pending_) {
-    history.pending.push_back(&records_.at(id).trial.configuration);
+    const Trial& trial = records_.at(id).trial;
+    history.pending.push_back({&trial.configuration, trial.origin});
   }
   return history;
 }

@@ -38,6 +38,12 @@ struct ImportedObservation {
   double weight = 1;  // in (0, 1]: trust; divides its variance
 };
 
+// Asked for and not told yet.
+struct PendingTrial {
+  const Configuration* configuration = nullptr;
+  std::string_view origin;
+};
+
 // What a sampler may look at. `observations` are in the order they were told;
 // INFRASTRUCTURE is not among them.
 struct History {
@@ -46,8 +52,7 @@ struct History {
   const std::vector<ImportedObservation>* imported = nullptr;
   // True for every configuration that was asked for or waits to be.
   std::function<bool(const Configuration&)> seen;
-  // Asked for and not told yet, in the order they were asked for.
-  std::vector<const Configuration*> pending;
+  std::vector<PendingTrial> pending;  // in the order they were asked for
   uint64_t next_id = 0;  // of the trial that the suggestion will become
 };
 

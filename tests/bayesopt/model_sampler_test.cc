@@ -77,6 +77,33 @@ TEST(ModelSamplerTest, ABatchSpreads) {
   EXPECT_LE(touching, 2);  // of 28 pairs
 }
 
+// Five configurations that were fast elsewhere lie side by side, far from the
+// bottom: the initial design goes on after them, away from them.
+TEST(ModelSamplerTest, SeedsDoNotStandForTheInitialDesign) {
+  for (const int at_once : {1, 4}) {
+    Optimizer::Options options;
+    options.start_with_default = false;
+    for (int64_t i = 0; i < 5; ++i) options.seeds.push_back({{i, int64_t{39}}});
+    auto optimizer = Optimizer::Create(Square(40), std::move(options)).value();
+    int spread = 0;
+    for (int asked = 0; asked < 20;) {
+      const std::vector<Trial> trials = optimizer->Ask(at_once);
+      for (const Trial& trial : trials) {
+        if (trial.origin == "spread") {
+          ++spread;
+          EXPECT_GT(std::hypot(Number(trial.configuration, 0) - 2,
+                               Number(trial.configuration, 1) - 39),
+                    6);
+        }
+        ASSERT_TRUE(
+            optimizer->Tell(trial.id, kOk, {Bowl(trial.configuration)}).ok());
+        ++asked;
+      }
+    }
+    EXPECT_EQ(spread, 6);
+  }
+}
+
 TEST(ModelSamplerTest, AvoidsWhatFails) {
   // What fails begins just beyond the optimum.
   auto optimizer = Make(Square(40), 1);
