@@ -10,10 +10,11 @@
 namespace reprise::bayesopt {
 namespace {
 
-// Caution: the latest trials, the share of them that may fail, and what a
-// greater share adds.
+// Caution: the latest trials, the share of them that may fail, after how many
+// trials without a gain half of it, and what a greater share adds.
 constexpr size_t kLatest = 20;
 constexpr double kToleratedFailures = 0.3;
+constexpr double kToleranceHalvesIn = 80;
 constexpr double kCautionPerShare = 20;
 
 }  // namespace
@@ -41,7 +42,10 @@ void Experience::Digest(const History& history, const Visitor& visit) {
     outcomes_.push_back({std::move(point), seen.kind});
     given_ += IsGiven(seen.origin) ? 1 : 0;
     const bool gained = ok && seen.cost < best_cost_;
-    if (gained) best_cost_ = seen.cost;
+    if (gained) {
+      best_cost_ = seen.cost;
+      gained_at_ = consumed_;
+    }
     visit(seen, gained);
   }
   for (size_t i = imported_.size(); i < history.imported->size(); ++i) {
@@ -90,7 +94,10 @@ double Experience::Caution() const {
   }
   const double share =
       static_cast<double>(failed) / static_cast<double>(kLatest);
-  return 1 + kCautionPerShare * std::max(0.0, share - kToleratedFailures);
+  const auto in_vain = static_cast<double>(outcomes_.size() - gained_at_);
+  const double tolerated =
+      kToleratedFailures * std::exp2(-in_vain / kToleranceHalvesIn);
+  return 1 + kCautionPerShare * std::max(0.0, share - tolerated);
 }
 
 }  // namespace reprise::bayesopt

@@ -53,9 +53,10 @@ class Experience {
   TreeParzenEstimator Parzen(const History& history) const;
 
   // How much a log probability of coming out OK counts beside a log expected
-  // improvement, 1 or more: more the more of the latest trials failed. Where
-  // nothing feasible is left to gain, expected improvement alone would go on
-  // trying what fails.
+  // improvement, 1 or more: more the more of the latest trials failed beyond
+  // what is tolerated, and less is tolerated the longer nothing was gained.
+  // Where nothing feasible is left to gain, expected improvement alone would go
+  // on trying what fails.
   double Caution() const;
 
  private:
@@ -63,6 +64,7 @@ class Experience {
   FeatureMap& map_;
   size_t consumed_ = 0;  // observations
   double best_cost_ = std::numeric_limits<double>::infinity();
+  size_t gained_at_ = 0;  // observation of the latest gain
   size_t given_ = 0;
   std::vector<CostModel::Datum> costs_;
   std::vector<size_t> observation_of_;  // of the costs

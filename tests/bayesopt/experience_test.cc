@@ -67,6 +67,16 @@ TEST_F(ExperienceTest, SortsWhatWasObserved) {
   EXPECT_EQ(*elites[1], observations_[0].configuration);
 }
 
+TEST_F(ExperienceTest, ToleratesAFifthOfFailuresWhileThereAreGains) {
+  Observe(kOk, 4);
+  ObserveInVain(40, 5);
+  EXPECT_EQ(experience_.Caution(), 1);
+  ObserveInVain(80, 5);
+  EXPECT_GT(experience_.Caution(), 2);
+  Observe(kOk, 3);
+  EXPECT_EQ(experience_.Caution(), 1);
+}
+
 TEST_F(ExperienceTest, IsCautiousWhereMostTrialsFail) {
   Observe(kOk, 4);
   ObserveInVain(10, 2);
