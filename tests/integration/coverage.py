@@ -4,7 +4,7 @@
   coverage.py --build-dir DIR [--work DIR] [--compiler clang|nvcc] [--markdown FILE] [NAME...]
 
 Builds each application through `reprise cc`, runs it natively under the recorder at its small size, checks that its own
-result, output and exit code are those of a run that records nothing, and replays every unit that was recorded. Exits 0
+result and output are those of a run that records nothing and that every chosen kernel gave units, and replays each unit. Exits 0
 when every application records and every unit replays. With --markdown, writes the table of docs/coverage.md.
 """
 
@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,12 @@ def run(command, **kwargs):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600, **kwargs)
 
 
+def own_output(run):
+    """What the application printed, without what `reprise record` adds; errors of sums depend on the order of atomics."""
+    error = [line for line in run.stderr.splitlines() if not re.match(r"reprise[:\[]| +\d+ x ", line)]
+    return re.sub("max error [^,]*", "max error", run.stdout), error
+
+
 def last_line(text):
     lines = [line for line in text.strip().splitlines() if line.strip()]
     return lines[-1] if lines else ""
@@ -48,18 +55,29 @@ class Coverage:
         script = ["bash", str(ROOT / "tests/apps/build.sh"), "--compiler", self.compiler, "--out",
                   str(self.work / "apps"), "--launcher", f"{self.reprise} cc", app["name"]]
         built = run(script, env=self.environment)
-        return "" if built.returncode == 0 else f"does not build: {last_line(built.stderr + built.stdout)}"
+        if built.returncode != 0:
+            return f"does not build: {last_line(built.stderr + built.stdout)}"
+        return last_line(built.stderr) if "reprise cc" in built.stderr else ""
 
     def record(self, app):
         store = self.work / "units" / app["name"]
         program = [str(self.work / "apps" / app["name"])] + app["small"]
+        plain = run([self.reprise, "record", "--store", str(store), "--kernel", "none of them", "--"] + program,
+                    env=self.environment)
         # The last occurrence of an in-place kernel is as good as the first; two instances show that data matters.
-        recorded = run([self.reprise, "record", "--store", str(store), "--kernel", app["kernels"], "--count", "2", "--"] +
-                       program, env=self.environment)
+        report = self.work / "report.json"
+        recorded = run([self.reprise, "record", "--store", str(store), "--kernel", app["kernels"], "--count", "2",
+                        "--report", str(report), "--"] + program, env=self.environment)
         if recorded.returncode != 0:
             return None, f"exit {recorded.returncode}: {last_line(recorded.stderr) or last_line(recorded.stdout)}"
         if f"{app['name']}: PASS" not in recorded.stdout:
             return None, f"the application failed its own check: {last_line(recorded.stdout)}"
+        if own_output(plain) != own_output(recorded):
+            return None, f"recording changes the output: {own_output(plain)} without, {own_output(recorded)} with"
+        matched = [kernel for kernel in json.loads(report.read_text())["kernels"] if kernel["matched"]]
+        for kernel in matched:
+            if kernel["problem"] or not kernel["units"]:
+                return None, f"{kernel['name']} gave no unit: {kernel['problem']}"
         listing = run([self.reprise, "units", "--json", "--store", str(store)], env=self.environment)
         if listing.returncode != 0:
             return None, last_line(listing.stderr)
