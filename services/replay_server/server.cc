@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -19,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "replay/base/file_util.h"
+#include "replay/base/log.h"
 #include "replay/base/status_macros.h"
 #include "services/common/certificates.h"
 #include "services/replay_server/authorization.h"
@@ -86,10 +88,19 @@ absl::StatusOr<int> LockSocket(const std::string& listen) {
       "another server listens at ", listen, "; choose another --listen"));
 }
 
+// What gRPC says goes where our log goes, to be seen by who asks for it; errors
+// reach the user in our own words.
+void TakeGrpcLog() {
+  gpr_set_log_function([](gpr_log_func_args* said) {
+    LOG_INFO("gRPC: {}:{}: {}", said->file, said->line, said->message);
+  });
+}
+
 absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(
     const ReplayServer::Options& options,
     const std::vector<grpc::Service*>& services, std::string* address) {
   ASSIGN_OR_RETURN(const auto credentials, CredentialsOf(options));
+  TakeGrpcLog();
   grpc::EnableDefaultHealthCheckService(true);
   if (options.reflection && IsOnThisHost(options.listen))
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();

@@ -11,7 +11,9 @@ import argparse
 import os
 import pathlib
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -246,6 +248,31 @@ class Catalogue:
                                                str(result.relative_to(self.work))], 2, ["got a result for AddOne"])
         self.case("result that is not there", ["apply", "no-results", "--", "./add"], 1, ["no-results", "reprise optimize"])
 
+    def serve_cases(self):
+        serve = ["serve", "--device", "cpu", "--store", "one", "--listen"]
+        self.case("serving other hosts without certificates", serve + ["0.0.0.0:7411"], 2, ["reprise certs DIR"])
+        self.case("certificates that are not there", serve + ["0.0.0.0:7411", "--certs", "nowhere"], 1,
+                  ["no nowhere/ca.pem; make it: reprise certs nowhere"])
+        for directory in ("certs", "other"):
+            assert self.run(["certs", directory]).returncode == 0
+        self.case("certificates of a longer life than their authority's", ["certs", "certs", "--days", "4000"], 1,
+                  ["ends on", "fewer --days"])
+        for part in ("pem", "key"):
+            shutil.copy(self.work / f"other/server.{part}", self.work / f"certs/server.{part}")
+        self.case("certificate of another authority", serve + ["0.0.0.0:7411", "--certs", "certs"], 1,
+                  ["does not hold under ca.pem", "reprise certs certs"], "The same is said of one that has expired.")
+        (self.work / "other/server.key").chmod(0o644)
+        self.case("private key that others can read", serve + ["0.0.0.0:7411", "--certs", "other"], 1, ["chmod go="])
+        self.case("metrics for other hosts", serve + ["127.0.0.1:0", "--metrics", "0.0.0.0:9464"], 2, ["loopback"])
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            result = self.run(serve + [f"127.0.0.1:{port}"])
+            result.stderr = result.stderr.replace(str(port), "7411")
+            self.case("address that somebody has", serve + ["127.0.0.1:7411"], 2, ["somebody else listens there"],
+                      result=result)
+
     def disk_full_case(self):
         if os.geteuid() != 0:
             print("left out: disk full (needs root to mount a small tmpfs)")
@@ -288,6 +315,7 @@ def main():
         catalogue.signal_case()
         catalogue.damage_cases()
         catalogue.result_cases()
+        catalogue.serve_cases()
         catalogue.disk_full_case()
     if arguments.markdown:
         pathlib.Path(arguments.markdown).write_text(catalogue.markdown())
