@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <thread>
 
@@ -21,19 +22,23 @@ namespace reprise {
 namespace {
 
 std::atomic<bool> interrupted{false};
-std::atomic<bool> worth_finishing{false};
+std::atomic<const char*> worth_finishing{nullptr};
 std::atomic<bool> stop_launches{false};
 
 void OnInterrupt(int) {
   if (interrupted.exchange(true)) _exit(kExitInterrupted);
-  const bool finish = worth_finishing.load();
-  if (!finish) stop_launches = true;
-  static constexpr char kFinish[] =
-      "\nreprise: interrupted; finishing what was found (once more to leave at "
-      "once)\n";
-  static constexpr char kLeave[] = "\nreprise: interrupted\n";
-  (void)!write(STDERR_FILENO, finish ? kFinish : kLeave,
-               finish ? sizeof(kFinish) - 1 : sizeof(kLeave) - 1);
+  const auto say = [](const char* text) {
+    (void)!write(STDERR_FILENO, text, strlen(text));
+  };
+  const char* const what = worth_finishing.load();
+  if (what == nullptr) stop_launches = true;
+  say("\nreprise: interrupted");
+  if (what != nullptr) {
+    say("; ");
+    say(what);
+    say(" (once more to leave at once)");
+  }
+  say("\n");
 }
 
 }  // namespace
@@ -225,6 +230,6 @@ const std::atomic<bool>* InterruptFlag() {
   return &interrupted;
 }
 
-void SetWorthFinishing(bool worth) { worth_finishing = worth; }
+void SetWorthFinishing(const char* what) { worth_finishing = what; }
 
 }  // namespace reprise

@@ -76,9 +76,10 @@ void PrintJson(const nlohmann::ordered_json& json);
 // one ends the process.
 const std::atomic<bool>* InterruptFlag();
 
-// While nothing was found that an interrupt should wait for (at first so), it
-// also stops the launches of devices from MakeDevice.
-void SetWorthFinishing(bool worth);
+// What an interrupt should wait for, as the user is told: "finishing what was
+// found". Null (at first so): nothing, and an interrupt also stops the launches
+// of devices from MakeDevice. The text outlives the process's last interrupt.
+void SetWorthFinishing(const char* what);
 
 // Each verb adds its subcommand; its callback sets context->exit_code.
 void AddRecordVerb(CLI::App* app, CliContext* context);

@@ -73,9 +73,10 @@ absl::Status OptimizeOne(const UnitReader& unit, Device& device,
                                 device.facts().name, directory));
   std::ofstream trials(absl::StrCat(directory, "/trials.jsonl"));
   CampaignObserver observer;
-  SetWorthFinishing(false);
+  SetWorthFinishing(nullptr);
   observer.progress = [&](const CampaignProgress& progress) {
-    SetWorthFinishing(progress.trials > 0);
+    SetWorthFinishing(progress.trials > 0 ? "finishing what was found"
+                                          : nullptr);
     terminal.Live(ProgressText(progress));
   };
   observer.trial = [&](const TrialRecord& trial) {

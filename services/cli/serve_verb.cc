@@ -71,7 +71,7 @@ absl::Status Serve(const ServeOptions& options, CliContext* context) {
     cores.push_back(ReplayCore::Create(core, *store, std::move(device), *pool));
   }
   const std::atomic<bool>* const stop = InterruptFlag();
-  SetWorthFinishing(true);
+  SetWorthFinishing("what runs may end");
   ASSIGN_OR_RETURN(
       const std::unique_ptr<ReplayServer> server,
       ReplayServer::Start(options.server, *store, std::move(cores)));

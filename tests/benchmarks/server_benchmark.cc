@@ -66,7 +66,8 @@ class Bench {
   absl::Status Run() {
     RETURN_IF_ERROR(LoadUnit());
     RETURN_IF_ERROR(MeasureThroughput());
-    RETURN_IF_ERROR(MeasureRecovery("recovery", "*(volatile int*)8 = 1;",
+    RETURN_IF_ERROR(MeasureRecovery("recovery",
+                                    "*static_cast<volatile int*>(nullptr) = 1;",
                                     v1::OUTCOME_KIND_DEVICE_FAULT, "<= 2"));
     RETURN_IF_ERROR(MeasureRecovery(
         "hang_recovery",
