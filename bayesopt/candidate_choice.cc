@@ -25,11 +25,10 @@ double Compressed(double log_improvement) {
 
 std::vector<Scored> ScoreByImprovement(const CandidatePosterior& posterior,
                                        const CostModel& model) {
-  const double own = model.process().kernel().parameters().noise_variance();
   std::vector<Scored> scored(posterior.candidates());
   for (size_t i = 0; i < scored.size(); ++i) {
     const auto at = static_cast<Eigen::Index>(i);
-    const double deviation = std::sqrt(double{posterior.variance()(at)} + own);
+    const double deviation = std::sqrt(double{posterior.variance()(at)});
     scored[i] = {Compressed(LogExpectedImprovement(posterior.mean()(at),
                                                    deviation, model.best())),
                  i};

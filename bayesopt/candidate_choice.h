@@ -23,9 +23,7 @@ struct Scored {
 };
 
 // By log expected improvement under the process that `posterior` is of, which
-// is `model`'s. What the process takes for noise is for the most part what a
-// configuration has of its own, which no smooth function of parameters tells:
-// a new one may have as much of it, so it counts as uncertainty.
+// is `model`'s.
 std::vector<Scored> ScoreByImprovement(const CandidatePosterior& posterior,
                                        const CostModel& model);
 
