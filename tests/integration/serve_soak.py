@@ -167,12 +167,16 @@ class Soak(serve_test.Check):
             self.number += BATCH
 
     def settled(self):
-        """With every child there again and nothing under way."""
-        for unit in self.units[:2]:
-            for answer in self.evaluate(unit, self.variants([0, 1, 2, 3]), fresh=True):
-                self.count(answer)
-        time.sleep(1)
-        return resources(self.server.process.pid)
+        """With every child there again, which faults may kill even now, and nothing under way."""
+        for _ in range(20):
+            for unit in self.units[:2]:
+                for answer in self.evaluate(unit, self.variants([0, 1, 2, 3]), fresh=True):
+                    self.count(answer)
+            time.sleep(1)
+            found = resources(self.server.process.pid)
+            if found["children"] == {"compile-worker": 2, "executor": 2}:
+                return found
+        raise serve_test.Failure(f"it does not come to rest: {found}")
 
 
 def main():
