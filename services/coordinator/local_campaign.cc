@@ -375,7 +375,10 @@ bool LocalCampaign::EmitRound() {
       evaluation.objective = std::log(outcome.speedup().ratio());
       evaluation.objective_low =
           std::log(std::max(outcome.speedup().ci95_low(), 1e-9));
-      archive_.Add(job.source->proposal, evaluation.objective);
+      // Its cells are kinds of change, which need no measures.
+      archive_.Add(job.source->proposal, evaluation.objective)
+          .status()
+          .IgnoreError();
     }
     emitter_->Tell(job.source->proposal, evaluation);
   }
