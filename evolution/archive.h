@@ -62,7 +62,7 @@ class Archive {
     // added.
     double qd_score_offset = -0.7;
     // Null: a cell for every set of kinds of change.
-    std::shared_ptr<const Cells> cells;
+    std::shared_ptr<const Cells> cells = nullptr;
     // Runners-up of a cell that are kept.
     size_t bench = 2;
     // Evaluations after which a believed elite is due again; 0: never.

@@ -24,7 +24,7 @@ namespace reprise::evolution {
 
 // One measure. What lies outside its range counts as its nearest end.
 struct Dimension {
-  std::string name;
+  std::string name = "";
   double low = 0;
   double high = 1;  // above low
   // Equal intervals of log(1 + value - low) rather than of the value: for

@@ -60,7 +60,7 @@ std::vector<Proposal> RunRounds(Emitter& emitter, Archive& archive,
     for (Proposal& proposal : *asked) {
       proposal.id = all.size() + 1;
       const double objective = Objective(proposal);
-      archive.Add(proposal, objective);
+      EXPECT_TRUE(archive.Add(proposal, objective).ok());
       emitter.Tell(proposal, {v1::OUTCOME_KIND_OK, objective, objective, ""});
       all.push_back(proposal);
     }
@@ -202,7 +202,7 @@ TEST(MoveEmitterTest, ElitesOfOthersAreNoParents) {
   foreign.emitter = "llm";
   foreign.files = {{"f", "xxxxxxxx"}};
   foreign.kinds = {"llm"};
-  archive.Add(foreign, 5.0);
+  EXPECT_TRUE(archive.Add(foreign, 5.0).ok());
   for (const Proposal& proposal : RunRounds(*emitter, archive, 20)) {
     for (const uint64_t parent : proposal.parents) EXPECT_NE(parent, 77u);
   }

@@ -1,0 +1,251 @@
+#include "evolution/measures.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace reprise::evolution {
+namespace {
+
+using Counts = google::protobuf::Map<std::string, uint64_t>;
+
+double CountOf(const Counts& counts, std::initializer_list<const char*> names) {
+  double sum = 0;
+  for (const char* name : names) {
+    const auto found = counts.find(name);
+    if (found != counts.end()) sum += static_cast<double>(found->second);
+  }
+  return sum;
+}
+
+double Intensity(const MeasuredVariant& variant) {
+  const Counts& counts = variant.code.ir_features();
+  const double memory =
+      CountOf(counts, {"load", "store", "atomicrmw", "cmpxchg"});
+  return CountOf(counts, {"fadd", "fsub", "fmul", "fdiv", "frem", "fneg"}) /
+         std::max(memory, 1.0);
+}
+
+double Length(const std::map<std::string, double>& logs) {
+  double square = 0;
+  for (const auto& [name, log] : logs) square += log * log;
+  return std::sqrt(square);
+}
+
+double IrDistance(const MeasuredVariant& variant) {
+  std::map<std::string, double> a, b;
+  for (const auto& [name, count] : variant.code.ir_features())
+    a[name] = std::log1p(static_cast<double>(count));
+  for (const auto& [name, count] : variant.recorded.ir_features())
+    b[name] = std::log1p(static_cast<double>(count));
+  const double lengths = Length(a) * Length(b);
+  // Of one of them nothing is known.
+  if (!(lengths > 0)) return 0;
+  double product = 0;
+  for (const auto& [name, log] : a) {
+    const auto other = b.find(name);
+    if (other != b.end()) product += log * other->second;
+  }
+  return std::clamp(1 - product / lengths, 0.0, 1.0);
+}
+
+struct Measure {
+  Dimension dimension;
+  double (*of)(const MeasuredVariant&);
+};
+
+const std::vector<Measure>& Measures() {
+  static const auto* const measures = new std::vector<Measure>{
+      {{.name = "tokens", .high = 20'000, .logarithmic = true},
+       [](const MeasuredVariant& v) { return static_cast<double>(v.tokens); }},
+      {{.name = "registers", .high = 256, .cells = 8},
+       [](const MeasuredVariant& v) -> double { return v.code.registers(); }},
+      {{.name = "occupancy", .cells = 8},
+       [](const MeasuredVariant& v) { return v.code.occupancy(); }},
+      {{.name = "shared_bytes",
+        .high = 232'448,
+        .logarithmic = true,
+        .cells = 8},
+       [](const MeasuredVariant& v) -> double {
+         return v.code.static_shared_bytes();
+       }},
+      {{.name = "intensity", .high = 64, .logarithmic = true, .cells = 8},
+       Intensity},
+      // Few variants are very unlike the code they come from.
+      {{.name = "ir_distance", .high = 0.5}, IrDistance},
+  };
+  return *measures;
+}
+
+absl::StatusOr<const Measure*> FindMeasure(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Measure& measure : Measures()) {
+    if (measure.dimension.name == name) return &measure;
+    names.push_back(measure.dimension.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("got measure '", name,
+                                                 "', expected one of ",
+                                                 absl::StrJoin(names, ", ")));
+}
+
+bool IsWord(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
+
+// Reads tokens from the front of a text.
+class Lexer {
+ public:
+  explicit Lexer(std::string_view text) : text_(text) {}
+
+  // False: there is none any more.
+  bool Skip() {
+    SkipBlanksAndComments();
+    if (text_.empty()) return false;
+    if (IsWord(text_[0])) {
+      SkipWordOrNumber();
+    } else if (text_[0] == '"' || text_[0] == '\'') {
+      SkipLiteral(text_[0]);
+    } else {
+      SkipPunctuation();
+    }
+    return true;
+  }
+
+ private:
+  void SkipBlanksAndComments() {
+    for (;;) {
+      size_t at = 0;
+      while (at < text_.size() &&
+             std::isspace(static_cast<unsigned char>(text_[at])) != 0)
+        ++at;
+      text_.remove_prefix(at);
+      if (text_.starts_with("//")) {
+        RemoveThrough("\n", 2);
+      } else if (text_.starts_with("/*")) {
+        RemoveThrough("*/", 2);
+      } else if (text_.starts_with("\\\n")) {
+        text_.remove_prefix(2);
+      } else {
+        return;
+      }
+    }
+  }
+
+  void RemoveThrough(std::string_view end, size_t from) {
+    const size_t found = text_.find(end, from);
+    text_.remove_prefix(found == std::string_view::npos ? text_.size()
+                                                        : found + end.size());
+  }
+
+  // 1'000.5e-3f is one token.
+  void SkipWordOrNumber() {
+    const bool number = std::isdigit(static_cast<unsigned char>(text_[0])) != 0;
+    size_t at = 1;
+    for (; at < text_.size(); ++at) {
+      const char before = static_cast<char>(
+          std::tolower(static_cast<unsigned char>(text_[at - 1])));
+      const bool of_number =
+          number && (text_[at] == '.' || text_[at] == '\'' ||
+                     ((text_[at] == '+' || text_[at] == '-') &&
+                      (before == 'e' || before == 'p')));
+      if (!IsWord(text_[at]) && !of_number) break;
+    }
+    const std::string_view word = text_.substr(0, at);
+    text_.remove_prefix(at);
+    // L"..." and R"x(...)x" are one token.
+    if (number || text_.empty() || text_[0] != '"' || word.size() > 3) return;
+    if (word.back() == 'R') {
+      SkipRawLiteral();
+    } else if (word == "L" || word == "u" || word == "U" || word == "u8") {
+      SkipLiteral('"');
+    }
+  }
+
+  void SkipLiteral(char quote) {
+    size_t at = 1;
+    while (at < text_.size() && text_[at] != quote && text_[at] != '\n')
+      at += text_[at] == '\\' ? 2 : 1;
+    text_.remove_prefix(std::min(at + 1, text_.size()));
+  }
+
+  void SkipRawLiteral() {
+    const size_t open = text_.find('(');
+    if (open == std::string_view::npos) {
+      text_.remove_prefix(1);
+      return;
+    }
+    RemoveThrough(
+        absl::StrCat(")", std::string(text_.substr(1, open - 1)), "\""), open);
+  }
+
+  void SkipPunctuation() {
+    static constexpr std::array<const char*, 28> kLong = {
+        "<<<", ">>>", "<<=", ">>=", "...", "->*", "<=>", "::", "->", "++",
+        "--",  "<<",  ">>",  "<=",  ">=",  "==",  "!=",  "&&", "||", "+=",
+        "-=",  "*=",  "/=",  "##",  "%=",  "&=",  "|=",  "^="};
+    for (const char* punctuation : kLong) {
+      if (!text_.starts_with(punctuation)) continue;
+      text_.remove_prefix(std::string_view(punctuation).size());
+      return;
+    }
+    text_.remove_prefix(1);
+  }
+
+  std::string_view text_;
+};
+
+}  // namespace
+
+absl::StatusOr<Dimension> StandardDimension(const std::string& name) {
+  const absl::StatusOr<const Measure*> measure = FindMeasure(name);
+  if (!measure.ok()) return measure.status();
+  return (*measure)->dimension;
+}
+
+size_t CountTokens(std::string_view code) {
+  Lexer lexer(code);
+  size_t count = 0;
+  while (lexer.Skip()) ++count;
+  return count;
+}
+
+size_t EvolvableTokens(const EvolvableSource& source,
+                       const FileContents& changed) {
+  size_t inside = 0;
+  for (const auto& [path, recorded] : source.files()) {
+    const auto found = changed.find(path);
+    const std::string& now = found == changed.end() ? recorded : found->second;
+    // What is outside regions is the same in both.
+    const size_t whole = CountTokens(now), before = CountTokens(recorded);
+    size_t regions = 0;
+    for (const Region& region : source.regions()) {
+      if (region.path != path) continue;
+      regions += CountTokens(std::string_view(recorded).substr(
+          region.begin, region.end - region.begin));
+    }
+    const size_t outside = before - std::min(before, regions);
+    inside += whole - std::min(whole, outside);
+  }
+  return inside;
+}
+
+absl::StatusOr<std::vector<double>> MeasuresOf(
+    const std::vector<Dimension>& dimensions, const MeasuredVariant& variant) {
+  std::vector<double> measures;
+  for (const Dimension& dimension : dimensions) {
+    const absl::StatusOr<const Measure*> measure = FindMeasure(dimension.name);
+    if (!measure.ok()) return measure.status();
+    measures.push_back((*measure)->of(variant));
+  }
+  return measures;
+}
+
+}  // namespace reprise::evolution
