@@ -61,10 +61,14 @@ absl::StatusOr<AddStatus> Archive::Add(const Proposal& solution,
   Elite elite;
   elite.solution = solution;
   elite.objective = objective;
-  elite.cell = *name;
+  elite.cell = *std::move(name);
   elite.measures = measures;
+  return Adopt(std::move(elite));
+}
+
+AddStatus Archive::Adopt(Elite elite) {
   elite.measured_at = evaluations_;
-  Cell& cell = cells_[*std::move(name)];
+  Cell& cell = cells_[elite.cell];
   const bool first = cell.empty();
   if (Place(cell, std::move(elite), /*before_equal=*/false) > 0)
     return AddStatus::kNotAdded;

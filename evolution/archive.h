@@ -77,6 +77,10 @@ class Archive {
   absl::StatusOr<AddStatus> Add(const Proposal& solution, double objective,
                                 const std::vector<double>& measures = {});
 
+  // Takes an elite of another archive with the same cells, with all that is
+  // known of it. Not an evaluation.
+  AddStatus Adopt(Elite elite);
+
   // Up to n elites that are to be measured again: those that are not believed
   // by objective, best first; then those measured longest ago.
   std::vector<const Elite*> DueForRemeasurement(size_t n) const;
