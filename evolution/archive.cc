@@ -12,11 +12,6 @@
 namespace reprise::evolution {
 namespace {
 
-bool BetterThan(const Elite* a, const Elite* b) {
-  if (a->objective != b->objective) return a->objective > b->objective;
-  return a->solution.id < b->solution.id;
-}
-
 bool IsMeasured(const std::vector<double>& costs) {
   return std::none_of(costs.begin(), costs.end(),
                       [](double cost) { return std::isnan(cost); });
@@ -32,6 +27,11 @@ bool Dominates(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 }  // namespace
+
+bool RanksBefore(const Elite* a, const Elite* b) {
+  if (a->objective != b->objective) return a->objective > b->objective;
+  return a->solution.id < b->solution.id;
+}
 
 Archive::Archive() : Archive(Options()) {}
 Archive::Archive(Options options) : options_(std::move(options)) {
@@ -88,7 +88,7 @@ std::vector<const Elite*> Archive::DueForRemeasurement(size_t n) const {
     if (a->believed() != b->believed()) return !a->believed();
     if (a->believed() && a->measured_at != b->measured_at)
       return a->measured_at < b->measured_at;
-    return BetterThan(a, b);
+    return RanksBefore(a, b);
   });
   due.resize(std::min(due.size(), n));
   return due;
@@ -125,13 +125,13 @@ std::vector<const Elite*> Archive::elites() const {
 
 std::vector<const Elite*> Archive::Ranked() const {
   std::vector<const Elite*> ranked = elites();
-  std::sort(ranked.begin(), ranked.end(), BetterThan);
+  std::sort(ranked.begin(), ranked.end(), RanksBefore);
   return ranked;
 }
 
 const Elite* Archive::BestElite() const {
   const std::vector<const Elite*> all = elites();
-  const auto best = std::min_element(all.begin(), all.end(), BetterThan);
+  const auto best = std::min_element(all.begin(), all.end(), RanksBefore);
   return best == all.end() ? nullptr : *best;
 }
 

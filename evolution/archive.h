@@ -40,6 +40,9 @@ struct Elite {
   uint64_t measured_at = 0;  // evaluations of the archive then
 };
 
+// The order of elites: by objective, best first; ties by proposal id.
+bool RanksBefore(const Elite* a, const Elite* b);
+
 // kNew: the first of its cell; kImproveExisting: it took the place of another;
 // kNotAdded: it is a runner-up at best.
 enum class AddStatus { kNotAdded = 0, kImproveExisting = 1, kNew = 2 };
@@ -91,7 +94,7 @@ class Archive {
 
   // By cell name.
   std::vector<const Elite*> elites() const;
-  // By objective, best first; ties by proposal id.
+  // As RanksBefore.
   std::vector<const Elite*> Ranked() const;
   const Elite* BestElite() const;  // nullptr: empty
   // The elite of the cell that these would be in; nullptr: none.

@@ -115,6 +115,8 @@ Islands::Effects Islands::TellFailure(const Ticket& ticket, absl::Time now) {
 Islands::Effects Islands::AfterEvaluation(size_t index, absl::Time now) {
   Island& island = islands_[index];
   ++island.evaluations;
+  // The first begins the time until the first migration.
+  if (!island.migrated_time) island.migrated_time = now;
   NoteBest(island);
   Effects effects;
   if (MigrationIsDue(island, now)) {
@@ -134,9 +136,8 @@ void Islands::NoteBest(Island& island) {
   island.improved_at = island.evaluations;
 }
 
-bool Islands::MigrationIsDue(Island& island, absl::Time now) const {
+bool Islands::MigrationIsDue(const Island& island, absl::Time now) const {
   if (islands_.size() < 2) return false;
-  if (!island.migrated_time) island.migrated_time = now;  // the first
   const bool by_number =
       options_.migrate_after > 0 &&
       island.evaluations - island.migrated_at >= options_.migrate_after;
@@ -206,10 +207,7 @@ std::vector<const Elite*> Islands::Ranked() const {
   }
   std::vector<const Elite*> ranked;
   for (const auto& [id, elite] : by_id) ranked.push_back(elite);
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const Elite* a, const Elite* b) {
-                     return a->objective > b->objective;
-                   });
+  std::sort(ranked.begin(), ranked.end(), RanksBefore);
   return ranked;
 }
 

@@ -105,7 +105,7 @@ class Islands {
   // On every island that has it. NOT_FOUND: none has.
   absl::Status Remeasured(uint64_t solution_id, double objective);
 
-  // Of all islands, by objective; an elite that several have comes once.
+  // Of all islands, as RanksBefore; an elite that several have comes once.
   std::vector<const Elite*> Ranked() const;
   const Elite* BestElite() const;  // nullptr: there is none
 
@@ -128,7 +128,7 @@ class Islands {
 
   Effects AfterEvaluation(size_t index, absl::Time now);
   void NoteBest(Island& island);
-  bool MigrationIsDue(Island& island, absl::Time now) const;
+  bool MigrationIsDue(const Island& island, absl::Time now) const;
   size_t Migrate(size_t from);
   bool RestartIfStuck(size_t index);
   size_t ByRank(size_t count);

@@ -138,19 +138,25 @@ absl::Status WriteIdentity(const std::string& directory,
   return WriteFileAtomically(base + ".pem", Contents(certificate.get()), 0600);
 }
 
+// Null where the text holds none.
+Certificate ParseCertificate(const std::string& pem) {
+  const Bio bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  return Certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+}
+
+Key ParseKey(const std::string& pem) {
+  const Bio bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  return Key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr));
+}
+
 absl::StatusOr<Identity> ReadIdentity(const std::string& directory,
                                       const std::string& name) {
   const std::string base = absl::StrCat(directory, "/", name);
   ASSIGN_OR_RETURN(const std::string certificate, ReadFile(base + ".pem"));
   ASSIGN_OR_RETURN(const std::string key, ReadFile(base + ".key"));
-  const Bio certificate_bio(BIO_new_mem_buf(
-      certificate.data(), static_cast<int>(certificate.size())));
-  const Bio key_bio(BIO_new_mem_buf(key.data(), static_cast<int>(key.size())));
   Identity read;
-  read.certificate.reset(
-      PEM_read_bio_X509(certificate_bio.get(), nullptr, nullptr, nullptr));
-  read.key.reset(
-      PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr));
+  read.certificate = ParseCertificate(certificate);
+  read.key = ParseKey(key);
   if (read.certificate == nullptr || read.key == nullptr) {
     return absl::DataLossError(absl::StrCat(
         base,
@@ -196,11 +202,6 @@ std::string DayOf(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d", time, absl::UTCTimeZone());
 }
 
-Certificate ParseCertificate(const std::string& pem) {
-  const Bio bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-  return Certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
-}
-
 // Empty: the authority vouches for the certificate at `now`. Else why not.
 std::string Objection(X509* authority, X509* certificate, absl::Time now) {
   const std::unique_ptr<X509_STORE, Deleter<X509_STORE_free>> store(
@@ -223,9 +224,7 @@ absl::Status CheckTlsFiles(const std::string& directory,
                            TlsFiles* files) {
   const Certificate authority = ParseCertificate(files->authority);
   const Certificate certificate = ParseCertificate(files->certificate);
-  const Bio bio(
-      BIO_new_mem_buf(files->key.data(), static_cast<int>(files->key.size())));
-  const Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr));
+  const Key key = ParseKey(files->key);
   const std::string remedy =
       absl::StrCat("; make new ones: reprise certs ", directory);
   if (authority == nullptr || certificate == nullptr || key == nullptr) {

@@ -182,9 +182,14 @@ void ReplayCore::EnqueueLocked(const std::shared_ptr<Job>& job, Unit& unit) {
     compile_work_.notify_one();
     return;
   }
-  job->stage = Job::Stage::kParked;
-  unit.parked.push_back(job);
+  Park(job, unit);
   if (unit.state == v1::UNIT_STATE_EVICTED) WantLoadLocked(unit);
+}
+
+void ReplayCore::Park(const std::shared_ptr<Job>& job, Unit& unit) {
+  job->stage = Job::Stage::kParked;
+  job->code.reset();
+  unit.parked.push_back(job);
 }
 
 void ReplayCore::ForgetLocked(const std::shared_ptr<Job>& job) {

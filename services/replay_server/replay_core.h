@@ -151,6 +151,8 @@ class ReplayCore {
                   const std::shared_ptr<Participant>& participant,
                   int priority);
   void EnqueueLocked(const std::shared_ptr<Job>& job, Unit& unit);
+  // Until its unit is loaded.
+  static void Park(const std::shared_ptr<Job>& job, Unit& unit);
   void EndLocked(const std::shared_ptr<Job>& job, const absl::Status& status,
                  Finished* finished);
   void ForgetLocked(const std::shared_ptr<Job>& job);

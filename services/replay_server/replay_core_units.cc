@@ -328,12 +328,12 @@ const std::string* ReplayCore::LoadableLocked() const {
 bool ReplayCore::MayLoadLocked(const Unit& incoming) const {
   const auto evicted = ToEvictLocked(incoming);
   if (!evicted.ok()) return true;  // which is told when it is loaded
-  return std::all_of(evicted->begin(), evicted->end(),
-                     [&](const std::string& id) {
-                       const Unit& unit = *FindLocked(id);
-                       return unit.run_since_load >= kTurn ||
-                              !HasWorkLocked(unit, PriorityOf(incoming));
-                     });
+  const int priority = PriorityOf(incoming);
+  return std::all_of(
+      evicted->begin(), evicted->end(), [&](const std::string& id) {
+        const Unit& unit = *FindLocked(id);
+        return unit.run_since_load >= kTurn || !HasWorkLocked(unit, priority);
+      });
 }
 
 // Of what waits for a unit that is not loaded.
@@ -375,11 +375,8 @@ absl::Status ReplayCore::Evict(const Unit& incoming,
     Unit& unit = *FindLocked(id);
     counts_.set_evictions(counts_.evictions() + 1);
     for (JobQueue<Job>* queue : {&waiting_, &compiled_}) {
-      for (const std::shared_ptr<Job>& job : queue->RemoveUnit(id)) {
-        job->stage = Job::Stage::kParked;
-        job->code.reset();
-        unit.parked.push_back(job);
-      }
+      for (const std::shared_ptr<Job>& job : queue->RemoveUnit(id))
+        Park(job, unit);
     }
     compile_work_.notify_all();  // there is room
     TakeOff(unit, lock);

@@ -38,7 +38,7 @@ constexpr std::chrono::milliseconds kHealthInterval(50);
 // From the last answer until connections are closed.
 constexpr absl::Duration kLinger = absl::Milliseconds(200);
 // How long before the end of the grace what still runs is given up.
-constexpr absl::Duration kLongestLaunch = absl::Seconds(3);
+constexpr absl::Duration kGivingUp = absl::Seconds(3);
 // Clients may ask this often whether the connection lives.
 constexpr int kLeastPingIntervalMs = 10'000;
 
@@ -165,7 +165,7 @@ class ReplayServerImpl : public ReplayServer {
     if (server_ != nullptr) {
       const absl::Time end = absl::Now() + grace;
       server_->GetHealthCheckService()->Shutdown();
-      WaitForStreams(end - std::min(kLongestLaunch, grace / 4));
+      WaitForStreams(end - std::min(kGivingUp, grace / 4));
       // A long sample, or a compiler that hangs, ends now.
       for (const auto& core : cores_) core->Abandon();
       WaitForStreams(end);

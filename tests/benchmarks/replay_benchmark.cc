@@ -52,7 +52,16 @@ constexpr int kContenderPairs = 10;
 // Latencies of one kind of variant.
 struct Latencies {
   std::vector<double> total, compile, load, verify, time;
+  std::vector<double> frontend, pipeline, codegen, link;
   std::map<std::string, int> kinds;
+
+  // What compiling consisted of.
+  void AddParts(const v1::CompileReply& code) {
+    frontend.push_back(code.frontend_ms());
+    pipeline.push_back(code.pipeline_ms());
+    codegen.push_back(code.codegen_ms());
+    link.push_back(code.link_ms());
+  }
 
   void Add(double ms, const v1::Outcome& outcome) {
     ++kinds[v1::OutcomeKind_Name(outcome.kind())];
@@ -68,9 +77,11 @@ struct Latencies {
     if (!total.empty()) {
       text = absl::StrFormat(
           "p50 %.1f ms, p95 %.1f ms (compile %.1f, load %.1f, verify %.1f, "
-          "time %.1f)",
+          "time %.1f; of compile: front end %.1f, passes %.1f, codegen %.1f, "
+          "ptxas %.1f)",
           Median(total), Quantile(total, 0.95), Median(compile), Median(load),
-          Median(verify), Median(time));
+          Median(verify), Median(time), Median(frontend), Median(pipeline),
+          Median(codegen), Median(link));
     }
     for (const auto& [kind, count] : kinds)
       absl::StrAppend(&text, "; ", count, " ", kind);
@@ -181,6 +192,9 @@ absl::Status Bench::Measure(const std::string& id) {
       const double ms = absl::ToDoubleMilliseconds(absl::Now() - start);
       here->Add(ms, outcome);
       all->Add(ms, outcome);
+      // Out of the cache.
+      if (const auto code = evaluator->Compile(variant); code.ok())
+        here->AddParts(*code);
     };
     measure(SourceVariant(unit, text, i), &source, &source_);
     measure(PipelineVariant(), &pipeline, &pipeline_);

@@ -100,7 +100,6 @@ class GatedDevice : public FakeDevice {
 class FakeNode {
  public:
   FakeNode() {
-    directory_ = *TemporaryDirectory::Create("fake-node");
     store_ = *UnitStore::Open({.directory = directory_.path()});
     options.evaluator.stopping.maximum_pairs = 5;
     options.evaluator.learning_replays = 1;
