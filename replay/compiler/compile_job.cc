@@ -101,11 +101,16 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> CompileJob::LoadUnit(
   }
   if (edited) return CompileUnit(index, overlays);
   Note(absl::StrCat("reading IR of ", unit.main_file()));
-  auto module = llvm::parseBitcodeFile(
-      llvm::MemoryBufferRef(unit.ir(), unit.main_file()), context_);
+  return ReadIr(unit.ir(), unit.main_file());
+}
+
+absl::StatusOr<std::unique_ptr<llvm::Module>> CompileJob::ReadIr(
+    const std::string& ir, const std::string& name) {
+  auto module =
+      llvm::parseBitcodeFile(llvm::MemoryBufferRef(ir, name), context_);
   if (!module) {
     return absl::DataLossError(
-        absl::StrCat("the recorded IR of ", unit.main_file(),
+        absl::StrCat("the recorded IR of ", name,
                      " cannot be read: ", llvm::toString(module.takeError())));
   }
   return std::move(*module);
@@ -127,17 +132,39 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> CompileJob::JoinUnits(
 absl::StatusOr<std::unique_ptr<llvm::Module>> CompileJob::LinkUnits() {
   const Stopwatch watch;
   kernels_.assign(known_.input.kernels().begin(), known_.input.kernels().end());
-  const bool everything = kernels_.empty();
-  ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module,
-                   JoinUnits(variant_.sources(), kernels_));
   // IR as the recorder keeps it is whole: other kernels are units too.
-  if (target_ != v1::COMPILE_TARGET_DEVICE_IR || !everything) {
+  const bool whole =
+      target_ == v1::COMPILE_TARGET_DEVICE_IR && kernels_.empty();
+  std::unique_ptr<llvm::Module> module;
+  if (variant_.sources().empty() && !whole) {
+    ASSIGN_OR_RETURN(module, RecordedUnits());
+  } else {
+    ASSIGN_OR_RETURN(module, JoinUnits(variant_.sources(), kernels_));
+  }
+  if (!variant_.sources().empty() && !whole) {
     RETURN_IF_ERROR(
         SelectKernels(kernels_, known_.input.keep_variables(), *module));
-    if (!variant_.sources().empty()) RETURN_IF_ERROR(CheckCode(*module));
+    RETURN_IF_ERROR(CheckCode(*module));
   }
   reply_.set_frontend_ms(watch.ElapsedMs());
   return module;
+}
+
+// Read back even the first time, so that all compiles begin with the same
+// module.
+absl::StatusOr<std::unique_ptr<llvm::Module>> CompileJob::RecordedUnits() {
+  if (known_.selected_ir.empty()) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<llvm::Module> module,
+                     JoinUnits({}, kernels_));
+    RETURN_IF_ERROR(
+        SelectKernels(kernels_, known_.input.keep_variables(), *module));
+    llvm::raw_string_ostream stream(known_.selected_ir);
+    llvm::WriteBitcodeToFile(*module, stream);
+    known_.selected_kernels = kernels_;
+  }
+  kernels_ = known_.selected_kernels;
+  return ReadIr(known_.selected_ir,
+                known_.input.translation_units(0).main_file());
 }
 
 void CompileJob::Describe(const llvm::Module& module) {

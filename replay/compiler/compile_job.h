@@ -52,6 +52,10 @@ struct KnownInput {
   std::vector<std::unique_ptr<Frontend>> frontends;  // null until wanted
   std::vector<std::unique_ptr<NvidiaFrontend>> nvidia_frontends;  // the same
   std::vector<UnitOptions> options;
+  // All units' recorded IR as one module, as LinkUnits leaves it, in bitcode;
+  // empty until wanted. And its kernels.
+  std::string selected_ir;
+  std::vector<std::string> selected_kernels;
   // Of the unmodified code, by front end; unset until wanted.
   std::optional<CodeInventory> recorded, recorded_ptx;
 };
@@ -82,6 +86,10 @@ class CompileJob {
   absl::StatusOr<std::unique_ptr<llvm::Module>> JoinUnits(
       const Overlays& overlays, std::vector<std::string>& kernels);
   absl::StatusOr<std::unique_ptr<llvm::Module>> LinkUnits();
+  // Of the variants that leave the sources as they are.
+  absl::StatusOr<std::unique_ptr<llvm::Module>> RecordedUnits();
+  absl::StatusOr<std::unique_ptr<llvm::Module>> ReadIr(const std::string& ir,
+                                                       const std::string& name);
 
   // --- What a variant may not do (compile_job_guards.cc).
   // The reply gets kind REJECTED, whatever the status says.

@@ -19,7 +19,7 @@
 #include "replay/base/file_util.h"
 #include "replay/base/log.h"
 #include "replay/base/status_macros.h"
-#include "replay/compiler/result_cache.h"
+#include "replay/compiler/lru_cache.h"
 #include "replay/compiler/worker_process.h"
 #include "replay/unit/digest.h"
 
@@ -127,7 +127,7 @@ class CompilePoolImpl : public CompilePool {
   void* const zmq_context_;
   const int abandon_fd_;  // readable from Abandon on
   std::atomic<bool> abandoned_ = false;
-  ResultCache cache_;
+  LruCache<v1::CompileReply> cache_;
   std::atomic<uint64_t> next_endpoint_{0};
   std::atomic<uint64_t> next_sequence_{1};
 
@@ -325,7 +325,7 @@ absl::StatusOr<ReplyPtr> CompilePoolImpl::RunJob(const Job& job, Seat& seat) {
     if (!*loss) {
       // What this machine lacks may be there next time.
       if (reply->kind() != v1::OUTCOME_KIND_INFRASTRUCTURE)
-        cache_.Insert(job.cache_key, reply);
+        cache_.Insert(job.cache_key, reply, reply->ByteSizeLong());
       return ReplyPtr(std::move(reply));
     }
     seat.worker.reset();

@@ -13,7 +13,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "replay/base/sha256.h"
+#include "replay/base/status_macros.h"
 #include "replay/compiler/library_text.h"
+#include "replay/compiler/lru_cache.h"
 
 namespace reprise {
 namespace {
@@ -22,6 +25,8 @@ namespace {
 using Handle = void*;
 constexpr int kSuccess = 0;
 constexpr int kPtxInput = 2;
+
+constexpr uint64_t kLinkedBytes = 64 << 20;
 
 struct Functions {
   int (*version)(unsigned*, unsigned*);  // null before 12.3
@@ -79,6 +84,28 @@ class NvJitLinkImpl : public NvJitLink {
     std::vector<std::string> words = {absl::StrCat("-arch=", architecture),
                                       "-verbose"};
     words.insert(words.end(), options.begin(), options.end());
+    const std::string key = KeyOf(words, ptx);
+    if (const auto known = linked_.Find(key)) return *known;
+    ASSIGN_OR_RETURN(LinkedCubin linked, LinkAnew(ptx, words));
+    linked_.Insert(key, std::make_shared<LinkedCubin>(linked),
+                   linked.cubin.size());
+    return linked;
+  }
+
+ private:
+  static std::string KeyOf(const std::vector<std::string>& words,
+                           const std::vector<std::string>& ptx) {
+    std::string key;
+    for (const auto* texts : {&words, &ptx}) {
+      for (const std::string& text : *texts)
+        absl::StrAppend(&key, text.size(), ":", text);
+      absl::StrAppend(&key, ";");
+    }
+    return Sha256(key);
+  }
+
+  absl::StatusOr<LinkedCubin> LinkAnew(const std::vector<std::string>& ptx,
+                                       const std::vector<std::string>& words) {
     std::vector<const char*> argv;
     for (const std::string& word : words) argv.push_back(word.c_str());
     Handle handle = nullptr;
@@ -113,13 +140,13 @@ class NvJitLinkImpl : public NvJitLink {
     return linked;
   }
 
- private:
   std::string ErrorLog(Handle handle) const {
     if (handle == nullptr) return "";
     return ReadLibraryText(handle, f_.get_error_log_size, f_.get_error_log);
   }
 
   const Functions f_;
+  LruCache<LinkedCubin> linked_{kLinkedBytes};
 };
 
 // The number in front of `unit` in "Used 16 registers, 256 bytes smem".

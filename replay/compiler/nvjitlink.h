@@ -41,7 +41,9 @@ class NvJitLink {
   virtual int ptx_version() const = 0;
 
   // `ptx`: one or more texts, linked. `options` beside -arch and -verbose.
-  // INVALID_ARGUMENT with the error log where the PTX or an option is refused.
+  // What was linked before comes out of a cache: pass sequences often end in
+  // the same PTX. INVALID_ARGUMENT with the error log where the PTX or an
+  // option is refused.
   virtual absl::StatusOr<LinkedCubin> Link(
       const std::vector<std::string>& ptx, const std::string& architecture,
       const std::vector<std::string>& options) = 0;

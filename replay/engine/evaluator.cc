@@ -140,6 +140,25 @@ void SetSpeedup(StopReason reason, v1::Outcome* outcome) {
   speedup->set_stopped_by(StopReasonName(reason));
 }
 
+// Says where the ratio of one more round lies. Rounds end in front of these
+// samples.
+void SetAnew(const std::vector<int>& round_ends, v1::Outcome* outcome) {
+  std::vector<double> log_ratios;
+  int begin = 0;
+  for (const int end : round_ends) {
+    const std::vector<double> a(outcome->baseline_ns().begin() + begin,
+                                outcome->baseline_ns().begin() + end);
+    const std::vector<double> b(outcome->variant_ns().begin() + begin,
+                                outcome->variant_ns().begin() + end);
+    if (!a.empty()) log_ratios.push_back(std::log(EstimateRatio(a, b).ratio));
+    begin = end;
+  }
+  const std::optional<Interval95> one_more = PredictOneMore(log_ratios);
+  if (!one_more.has_value()) return;
+  outcome->mutable_speedup()->set_anew_low(std::exp(one_more->low));
+  outcome->mutable_speedup()->set_anew_high(std::exp(one_more->high));
+}
+
 }  // namespace
 
 struct Evaluator::Built {
@@ -702,6 +721,7 @@ v1::Outcome Evaluator::Remeasure(const v1::Variant& variant,
   const absl::Cleanup usual_l2 = [this] { l2_.reset(); };
   v1::Outcome outcome = NewOutcome(variant);
   clock_watch_ = ClockWatch(device_.facts().clocks_unknown);
+  std::vector<int> round_ends;
   for (int round = 0; round < measurement.rounds; ++round) {
     if (absl::Status status = LoadBaseline(); !status.ok()) {
       outcome.set_kind(v1::OUTCOME_KIND_INFRASTRUCTURE);
@@ -713,8 +733,10 @@ v1::Outcome Evaluator::Remeasure(const v1::Variant& variant,
       return outcome;
     Sample(built, fixed, measurement.time_per_round, &outcome);
     if (outcome.kind() != v1::OUTCOME_KIND_OK) return outcome;
+    round_ends.push_back(outcome.baseline_ns_size());
   }
   outcome.mutable_speedup()->set_stopped_by("fixed sample");
+  SetAnew(round_ends, &outcome);
   return outcome;
 }
 

@@ -83,8 +83,8 @@ struct EvaluatorOptions {
 // it faster). How many pairs there are depends on no result, so the interval is
 // as sure as it says.
 struct FinalMeasurement {
-  int rounds = 3;
-  int pairs_per_round = 20;
+  int rounds = 6;
+  int pairs_per_round = 10;
   // Then a round ends early, but not before the fifth pair.
   absl::Duration time_per_round = absl::Seconds(10);
   // Another policy than the device's.

@@ -107,13 +107,32 @@ RatioEstimate EstimateRatio(const std::vector<double>& a,
   return estimate;
 }
 
+std::optional<Interval95> PredictOneMore(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  if (n < 2) return std::nullopt;
+  double mean = 0, squares = 0;
+  for (const double value : values) mean += value / n;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  const double half = StudentQuantile(0.975, n - 1) *
+                      std::sqrt(squares / (n - 1) * (1 + 1 / n));
+  return Interval95{mean - half, mean + half};
+}
+
+StoppingRule SearchStopping() {
+  StoppingRule rule;
+  rule.maximum_pairs = 25;
+  rule.width_confidence = 0.95;
+  return rule;
+}
+
 StopReason DecideStop(const StoppingRule& rule, const std::vector<double>& a,
                       const std::vector<double>& b) {
   const int pairs = static_cast<int>(a.size());
   if (pairs < rule.minimum_pairs) return StopReason::kContinue;
   const RatioEstimate sure = EstimateRatio(a, b, rule.decision_confidence);
   if (sure.high < rule.loser_ratio) return StopReason::kClearLoser;
-  if ((sure.high - sure.low) / sure.ratio < rule.relative_width)
+  const RatioEstimate width = EstimateRatio(a, b, rule.width_confidence);
+  if ((width.high - width.low) / width.ratio < rule.relative_width)
     return StopReason::kConfident;
   return pairs >= rule.maximum_pairs ? StopReason::kMaximumPairs
                                      : StopReason::kContinue;

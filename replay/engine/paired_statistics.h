@@ -11,6 +11,7 @@
 #ifndef REPRISE_REPLAY_ENGINE_PAIRED_STATISTICS_H_
 #define REPRISE_REPLAY_ENGINE_PAIRED_STATISTICS_H_
 
+#include <optional>
 #include <vector>
 
 namespace reprise {
@@ -29,6 +30,15 @@ RatioEstimate EstimateRatio(const std::vector<double>& a,
                             const std::vector<double>& b,
                             double confidence = 0.95);
 
+// Where one more of such numbers lies with 95 % confidence, if they are of one
+// normal distribution: mean -+ t * s * sqrt(1 + 1/n) (Hahn and Meeker,
+// "Statistical Intervals", ch. 4). Of fewer than two: nothing is known.
+struct Interval95 {
+  double low = 0;
+  double high = 0;
+};
+std::optional<Interval95> PredictOneMore(const std::vector<double>& values);
+
 // The middle value, of two the larger. 0 of nothing.
 double UpperMedian(std::vector<double> values);
 
@@ -41,18 +51,25 @@ double StudentQuantile(double probability, double degrees_of_freedom);
 double NormalQuantile(double probability);
 
 // When to stop measuring a variant against the baseline. Looked at after every
-// pair; since looking often inflates false positives, a decision wants the
+// pair; since looking often inflates false positives, calling a loser wants the
 // interval at `decision_confidence`, wider than the one that is reported.
 struct StoppingRule {
   int minimum_pairs = 5;
   int maximum_pairs = 40;
   double decision_confidence = 0.999;
-  // Stop as confident when the interval is narrower than this, relative to the
-  // ratio.
+  // Stop as confident when the interval at `width_confidence` is narrower than
+  // this, relative to the ratio. Looking often does little harm there: a width
+  // says nothing about which of the two is faster (Chow and Robbins 1965, "On
+  // the asymptotic theory of fixed-width sequential confidence intervals").
   double relative_width = 0.02;
+  double width_confidence = 0.99;
   // A variant whose whole interval lies below this ratio is a clear loser.
   double loser_ratio = 1.0;
 };
+
+// For trials that a search ranks and nobody believes: its best are measured
+// again.
+StoppingRule SearchStopping();
 
 enum class StopReason { kContinue, kConfident, kClearLoser, kMaximumPairs };
 

@@ -57,7 +57,7 @@ absl::Status Serve(const ServeOptions& options, CliContext* context) {
     ASSIGN_OR_RETURN(core.budget_bytes, ParseBytes(options.unit_bytes));
   }
   ASSIGN_OR_RETURN(core.compile_threads, context->CompileWorkers());
-  core.evaluator.stopping.maximum_pairs = 25;
+  core.evaluator.stopping = SearchStopping();
   ASSIGN_OR_RETURN(const std::unique_ptr<UnitStore> store,
                    context->OpenStore(/*create=*/true));
   ASSIGN_OR_RETURN(const std::vector<std::string> kinds, DeviceKinds(context));

@@ -163,7 +163,7 @@ absl::Status LocalCampaign::Prepare() {
   options.frontends = options_.frontends;
   if (options.frontends.empty() && device_.facts().kind != "cpu")
     options.frontends = {"clang", "nvrtc"};
-  options.stopping.maximum_pairs = 25;
+  options.stopping = SearchStopping();
   options.time_per_variant = std::clamp(
       options_.budget / 40, absl::Milliseconds(150), absl::Seconds(3));
   ASSIGN_OR_RETURN(evaluator_,
@@ -512,17 +512,23 @@ bool LocalCampaign::MeasureOtherL2(const Candidate& winner,
                                    v1::Result* result) {
   const v1::L2Policy usual = device_.facts().l2;
   if (usual == v1::L2_POLICY_UNSPECIFIED) return true;
-  const v1::L2Policy other =
-      usual == v1::L2_POLICY_COLD ? v1::L2_POLICY_WARM : v1::L2_POLICY_COLD;
-  const v1::Outcome outcome = MeasureFinally("other L2", winner, other, result);
-  if (outcome.kind() == v1::OUTCOME_KIND_INFRASTRUCTURE) return true;
-  if (outcome.kind() != v1::OUTCOME_KIND_OK) {
-    LOG_WARNING("a winner was dropped: with the other L2 policy it is {}: {}",
-                OutcomeName(outcome.kind()), outcome.diagnostics());
-    return false;
+  result->clear_other_l2();  // of a winner that was dropped
+  for (const v1::L2Policy other :
+       {v1::L2_POLICY_COLD, v1::L2_POLICY_WARM, v1::L2_POLICY_DIRTY}) {
+    if (other == usual) continue;
+    const v1::Outcome outcome =
+        MeasureFinally("other L2", winner, other, result);
+    if (outcome.kind() == v1::OUTCOME_KIND_INFRASTRUCTURE) continue;
+    if (outcome.kind() != v1::OUTCOME_KIND_OK) {
+      LOG_WARNING("a winner was dropped: under {} it is {}: {}",
+                  v1::L2Policy_Name(other), OutcomeName(outcome.kind()),
+                  outcome.diagnostics());
+      return false;
+    }
+    v1::PolicySpeedup* measured = result->add_other_l2();
+    measured->set_l2(other);
+    *measured->mutable_speedup() = outcome.speedup();
   }
-  result->set_other_l2(other);
-  *result->mutable_other_l2_speedup() = outcome.speedup();
   return true;
 }
 

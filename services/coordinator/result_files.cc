@@ -124,6 +124,12 @@ std::string ErrorsText(const v1::Result& result) {
   return text;
 }
 
+RatioInterval Expected(const v1::Speedup& speedup) {
+  if (speedup.anew_low() <= 0) return {speedup.ci95_low(), speedup.ci95_high()};
+  return {std::min(speedup.ci95_low(), speedup.anew_low()),
+          std::max(speedup.ci95_high(), speedup.anew_high())};
+}
+
 std::string Counted(uint64_t count, const std::string& what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
 }
@@ -170,12 +176,13 @@ std::string OutcomesText(const v1::Result& result) {
 }
 
 RatioInterval ExpectedInProgram(const v1::Result& result) {
-  const v1::Speedup& speedup = result.outcome().speedup();
-  RatioInterval interval = {speedup.ci95_low(), speedup.ci95_high()};
-  if (!result.has_other_l2_speedup()) return interval;
-  const v1::Speedup& other = result.other_l2_speedup();
-  return {std::min(interval.low, other.ci95_low()),
-          std::max(interval.high, other.ci95_high())};
+  RatioInterval interval = Expected(result.outcome().speedup());
+  for (const v1::PolicySpeedup& other : result.other_l2()) {
+    const RatioInterval there = Expected(other.speedup());
+    interval.low = std::min(interval.low, there.low);
+    interval.high = std::max(interval.high, there.high);
+  }
+  return interval;
 }
 
 ordered_json ResultJson(const v1::Result& result) {
@@ -201,9 +208,10 @@ ordered_json ResultJson(const v1::Result& result) {
     const RatioInterval expected = ExpectedInProgram(result);
     json["expected_in_program"] = {expected.low, expected.high};
   }
-  if (result.has_other_l2_speedup()) {
-    json["other_l2"] = {{"l2", L2Text(result.other_l2())}};
-    AddSpeedup(result.other_l2_speedup(), &json["other_l2"]);
+  json["other_l2"] = ordered_json::array();
+  for (const v1::PolicySpeedup& other : result.other_l2()) {
+    json["other_l2"].push_back({{"l2", L2Text(other.l2())}});
+    AddSpeedup(other.speedup(), &json["other_l2"].back());
   }
   json["baseline_clocks"] = ClocksJson(result.baseline_clocks());
   if (result.better()) json["timing"] = TimingJson(result.outcome());
@@ -284,11 +292,11 @@ std::string ResultText(const v1::Result& result) {
         "speed-up   %.3fx, 95%% interval %.3f to %.3f, %d interleaved pairs\n",
         speedup.ratio(), speedup.ci95_low(), speedup.ci95_high(),
         speedup.pairs());
-    if (result.has_other_l2_speedup()) {
-      const v1::Speedup& other = result.other_l2_speedup();
+    for (const v1::PolicySpeedup& measured : result.other_l2()) {
+      const v1::Speedup& other = measured.speedup();
       absl::StrAppendFormat(
           &text, "%-10s %.3fx, 95%% interval %.3f to %.3f, %d pairs\n",
-          L2Text(result.other_l2()), other.ratio(), other.ci95_low(),
+          L2Text(measured.l2()), other.ratio(), other.ci95_low(),
           other.ci95_high(), other.pairs());
     }
     absl::StrAppend(&text, "believed   ", BeliefText(result), "\n");

@@ -24,8 +24,8 @@ absl::Status WriteResult(const std::string& directory,
 absl::StatusOr<v1::Result> ReadResult(const std::string& path);
 
 // Where the kernel's speed-up within its program is expected: between the outer
-// ends of the 95% intervals with a cold and a warm L2 cache, as far as both
-// were measured.
+// ends of the 95% intervals with a cold, a warm and a dirty L2 cache, as far as
+// they were measured, of what one more loading of code and memory would show.
 struct RatioInterval {
   double low = 0;
   double high = 0;

@@ -58,9 +58,10 @@ ordered_json SamplesJson(const v1::Outcome& outcome) {
 }  // namespace
 
 std::string L2Text(v1::L2Policy policy) {
-  return policy == v1::L2_POLICY_COLD   ? "cold L2"
-         : policy == v1::L2_POLICY_WARM ? "warm L2"
-                                        : "caches not controlled";
+  return policy == v1::L2_POLICY_COLD    ? "cold L2"
+         : policy == v1::L2_POLICY_WARM  ? "warm L2"
+         : policy == v1::L2_POLICY_DIRTY ? "dirty L2"
+                                         : "caches not controlled";
 }
 
 std::string TimingText(const v1::Outcome& outcome) {
@@ -98,6 +99,8 @@ ordered_json ClocksJson(const v1::ClockReport& clocks) {
 void AddSpeedup(const v1::Speedup& speedup, ordered_json* json) {
   (*json)["speedup"] = speedup.ratio();
   (*json)["speedup_ci95"] = {speedup.ci95_low(), speedup.ci95_high()};
+  if (speedup.anew_low() > 0)
+    (*json)["speedup_anew95"] = {speedup.anew_low(), speedup.anew_high()};
   (*json)["pairs"] = speedup.pairs();
 }
 

@@ -160,7 +160,8 @@ absl::Status Bench::MeasureThroughput() {
   ASSIGN_OR_RETURN(const v1::DeviceStatistics before, Statistics());
   std::mutex mutex;
   std::vector<double> latencies_ms;
-  std::map<std::string, int> kinds;
+  std::map<v1::OutcomeKind, int> kinds;
+  std::map<v1::OutcomeKind, std::string> first_diagnostics;
   absl::Status failed;
   const absl::Time start = absl::Now();
   const absl::Time end = start + absl::Seconds(settings_.seconds);
@@ -180,7 +181,8 @@ absl::Status Bench::MeasureThroughput() {
           failed = outcome.status();
           return;
         }
-        ++kinds[v1::OutcomeKind_Name(outcome->kind())];
+        ++kinds[outcome->kind()];
+        first_diagnostics.emplace(outcome->kind(), outcome->diagnostics());
         latencies_ms.push_back(absl::ToDoubleMilliseconds(absl::Now() - asked));
       }
     });
@@ -190,9 +192,11 @@ absl::Status Bench::MeasureThroughput() {
   const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
   ASSIGN_OR_RETURN(const v1::DeviceStatistics after, Statistics());
   for (const auto& [kind, count] : kinds)
-    absl::PrintF("  %d %s\n", count, kind);
+    absl::PrintF("  %d %s  %s\n", count, v1::OutcomeKind_Name(kind),
+                 first_diagnostics[kind]);
   Add("trials_per_s", static_cast<double>(latencies_ms.size()) / seconds,
       "trials/s", ">= 50");
+  Add("measured_per_s", kinds[v1::OUTCOME_KIND_OK] / seconds, "trials/s", "");
   Add("busy_share", (after.busy_s() - before.busy_s()) / seconds, "share", "");
   Add("starved_share", (after.starved_s() - before.starved_s()) / seconds,
       "share", "");

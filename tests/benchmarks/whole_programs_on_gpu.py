@@ -107,7 +107,7 @@ class WholePrograms:
             self.call([self.options.replay_benchmark, "--reprise", self.options.reprise, "--store",
                        str(self.work / "stores" / name), "--units", unit[1], "--variants", "5", "--report", str(report)])
             seen = {entry["metric"]: entry["value"] for entry in json.loads(report.read_text())} if report.exists() else {}
-            p50, ratio = seen.get("cuda.source_variant_p50_ms"), seen.get("baseline.clang_over_nvcc.median")
+            p50, ratio = seen.get("cuda.source_variant_p50_ms"), seen.get("cuda.clang_over_nvcc.median")
             print(f"{name:22} kernel {unit[0]:.3g} ms, source variant {p50} ms, Clang over nvcc {ratio}", flush=True)
             if p50 is not None:
                 source.append(p50)

@@ -98,9 +98,13 @@ TEST_F(LocalCampaignTest, ManyEquivalentVariantsMakeNoWin) {
   EXPECT_GE(fooled, 4);
 }
 
-TEST_F(LocalCampaignTest, WhatFailsUnderTheOtherL2PolicyIsNoWinner) {
+TEST_F(LocalCampaignTest, WhatFailsUnderAnotherL2PolicyIsNoWinner) {
   device_.mutable_facts().l2 = v1::L2_POLICY_COLD;
-  EXPECT_TRUE(Run({"time=50"}).better());
+  const v1::Result sound = Run({"time=50"});
+  EXPECT_TRUE(sound.better());
+  ASSERT_EQ(sound.other_l2_size(), 2);
+  EXPECT_EQ(sound.other_l2(0).l2(), v1::L2_POLICY_WARM);
+  EXPECT_EQ(sound.other_l2(1).l2(), v1::L2_POLICY_DIRTY);
   const v1::Result result = Run({"time=50 breaks warm"});
   EXPECT_FALSE(result.better());
   ASSERT_GT(result.remeasurements_size(), 0);

@@ -165,6 +165,7 @@ class CudaResidentUnit : public ResidentUnit {
     const bool warm = options.l2.has_value() ? *options.l2 == v1::L2_POLICY_WARM
                                              : options_.warm_l2;
     request.set_warm_up(warm && !options.instrumented);
+    request.set_dirty_l2(options.l2 == v1::L2_POLICY_DIRTY);
     request.set_keep_mapped(options_.keep_golden_mapped);
     return request;
   }

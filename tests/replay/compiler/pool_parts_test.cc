@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "replay/compiler/lru_cache.h"
 #include "replay/compiler/nvjitlink.h"
 #include "replay/compiler/progress_page.h"
-#include "replay/compiler/result_cache.h"
 #include "replay/compiler/tolerance_annotation.h"
 #include "replay/compiler/toolchain.h"
 #include "replay/compiler/unit_options.h"
@@ -17,29 +17,25 @@ namespace {
 
 using ::testing::ElementsAre;
 
-std::shared_ptr<const v1::CompileReply> ReplyOf(size_t bytes) {
-  auto reply = std::make_shared<v1::CompileReply>();
-  reply->set_code(std::string(bytes, 'x'));
-  return reply;
-}
-
-TEST(ResultCacheTest, DropsWhatWasUsedLongestAgo) {
-  ResultCache cache(3500);
-  for (const char* key : {"a", "b", "c"}) cache.Insert(key, ReplyOf(1000));
+TEST(LruCacheTest, DropsWhatWasUsedLongestAgo) {
+  LruCache<int> cache(3500);
+  for (const char* key : {"a", "b", "c"})
+    cache.Insert(key, std::make_shared<int>(1), 1000);
   EXPECT_NE(cache.Find("a"), nullptr);
-  cache.Insert("d", ReplyOf(1000));
+  cache.Insert("d", std::make_shared<int>(2), 1000);
   EXPECT_EQ(cache.Find("b"), nullptr);
   for (const char* key : {"a", "c", "d"}) EXPECT_NE(cache.Find(key), nullptr);
   EXPECT_LE(cache.bytes(), 3500u);
 }
 
-TEST(ResultCacheTest, ReplacesAndBounds) {
-  ResultCache cache(2000);
-  cache.Insert("a", ReplyOf(100));
+TEST(LruCacheTest, ReplacesAndBounds) {
+  LruCache<int> cache(2000);
+  cache.Insert("a", std::make_shared<int>(1), 100);
   const uint64_t bytes = cache.bytes();
-  cache.Insert("a", ReplyOf(100));
+  cache.Insert("a", std::make_shared<int>(2), 100);
   EXPECT_EQ(cache.bytes(), bytes);
-  cache.Insert("huge", ReplyOf(5000));
+  EXPECT_EQ(*cache.Find("a"), 2);
+  cache.Insert("huge", std::make_shared<int>(3), 5000);
   EXPECT_EQ(cache.Find("huge"), nullptr);
   EXPECT_NE(cache.Find("a"), nullptr);
 }

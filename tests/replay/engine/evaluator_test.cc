@@ -335,6 +335,9 @@ TEST_F(EvaluatorTest, FinalMeasurementLoadsBothCodesAnewForEachRound) {
   EXPECT_EQ(outcome.timing().baseline_wall_ns_size(), 60);
   EXPECT_EQ(outcome.speedup().stopped_by(), "fixed sample");
   EXPECT_NEAR(outcome.speedup().ratio(), 2, 0.05);
+  EXPECT_LE(outcome.speedup().anew_low(), outcome.speedup().ratio());
+  EXPECT_GE(outcome.speedup().anew_high(), outcome.speedup().ratio());
+  EXPECT_LT(outcome.speedup().anew_high() - outcome.speedup().anew_low(), 0.2);
 }
 
 TEST_F(EvaluatorTest, FinalMeasurementMayHaveAnotherL2Policy) {

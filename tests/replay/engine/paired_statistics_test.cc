@@ -63,6 +63,22 @@ TEST(PairedStatisticsTest, TooFewPairsClaimNothing) {
   EXPECT_TRUE(std::isinf(estimate.high));
 }
 
+TEST(PredictOneMoreTest, HoldsOneMoreNumberInNineteenOfTwenty) {
+  EXPECT_FALSE(PredictOneMore({1}).has_value());
+  std::mt19937 random(11);
+  std::normal_distribution<double> normal(3, 0.5);
+  constexpr int kExperiments = 4000;
+  int held = 0;
+  for (int i = 0; i < kExperiments; ++i) {
+    std::vector<double> values(6);
+    for (double& value : values) value = normal(random);
+    const auto interval = PredictOneMore(values);
+    const double one_more = normal(random);
+    held += interval->low <= one_more && one_more <= interval->high;
+  }
+  EXPECT_NEAR(held / double{kExperiments}, 0.95, 0.012);
+}
+
 TEST(StoppingRuleTest, LoserStopsEarlyAndEqualsRunToTheMaximum) {
   StoppingRule rule;
   rule.minimum_pairs = 5;

@@ -12,6 +12,11 @@
 namespace reprise::cuda {
 namespace {
 
+L2Before L2BeforeLaunch(const v1::LaunchCudaRequest& request) {
+  if (request.keep_l2() || request.warm_up()) return L2Before::kAsIs;
+  return request.dirty_l2() ? L2Before::kDirty : L2Before::kClean;
+}
+
 // The argument buffer with addresses of the unit's variables as the bound
 // module has them.
 std::string RelocatedArguments(const UnitMemory& memory,
@@ -200,7 +205,7 @@ absl::Status Executor::RunKernel(const v1::LaunchCudaRequest& request,
   ASSIGN_OR_RETURN(const LaunchResult result,
                    RunLaunch(*gpu_, module.kernel(), request.launch(),
                              RelocatedArguments(memory, request.arguments()),
-                             !request.keep_l2() && !request.warm_up()));
+                             L2BeforeLaunch(request)));
   watchdog_.Disarm();
   reply->set_context_lost(result.context_lost);
   v1::LaunchReply* launch = reply->mutable_launch();

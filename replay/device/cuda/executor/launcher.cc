@@ -117,16 +117,13 @@ absl::StatusOr<LaunchResult> Ended(const Driver& d, CUresult code) {
 
 absl::StatusOr<LaunchResult> RunLaunch(Gpu& gpu, CUfunction kernel,
                                        const v1::LaunchConfig& launch,
-                                       std::string arguments, bool flush_l2) {
+                                       std::string arguments, L2Before l2) {
   const Driver& d = gpu.driver();
   std::chrono::steady_clock::time_point start;
   CUresult code = AllowWhatIsAsked(d, kernel, launch);
   if (code == CUDA_SUCCESS) {
-    if (flush_l2) {
-      // Not with bytes that the kernel would have to write back.
-      RETURN_IF_ERROR(gpu.FlushL2());
-      RETURN_IF_ERROR(gpu.CleanL2());
-    }
+    if (l2 != L2Before::kAsIs) RETURN_IF_ERROR(gpu.FlushL2());
+    if (l2 == L2Before::kClean) RETURN_IF_ERROR(gpu.CleanL2());
     RETURN_IF_ERROR(gpu.Delay());
     start = std::chrono::steady_clock::now();
     RETURN_IF_ERROR(gpu.RecordStart());

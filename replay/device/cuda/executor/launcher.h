@@ -20,6 +20,10 @@ struct LaunchResult {
   bool context_lost = false;
 };
 
+// What the L2 cache holds when the kernel begins: what it happens to, other
+// bytes, or other bytes that have to be written back.
+enum class L2Before { kAsIs, kClean, kDirty };
+
 // Runs the kernel between two events and waits for it. The device is kept busy
 // until the launch is submitted, so that the events hold no time of the host's.
 // `arguments` is the whole argument buffer. A refused launch is INVALID_LAUNCH;
@@ -27,7 +31,7 @@ struct LaunchResult {
 // error of the device itself.
 absl::StatusOr<LaunchResult> RunLaunch(Gpu& gpu, CUfunction kernel,
                                        const v1::LaunchConfig& launch,
-                                       std::string arguments, bool flush_l2);
+                                       std::string arguments, L2Before l2);
 
 // Runs the kernel between two calls, with nothing else between them on the
 // device, and waits for it before the second, which follows a launch that was

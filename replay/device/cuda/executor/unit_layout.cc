@@ -49,6 +49,7 @@ absl::Status UnitMemory::ReadRequest(const v1::LoadCudaUnitRequest& request) {
     state.is_variable = !range.symbol().empty();
     state.writes = range.has_write_set() ? FromPairs(range.writes())
                                          : Whole(range.bytes());
+    state.written_bytes = state.writes.bytes();
     state.poisoned = FromPairs(range.poisoned());
     states_.push_back(std::move(state));
   }

@@ -112,6 +112,7 @@ class UnitMemory {
   struct RangeState {
     bool is_variable = false;
     IntervalSet writes;  // all of it without a write set
+    uint64_t written_bytes = 0;
     IntervalSet poisoned;
     IntervalSet spans;    // bytes that have shadows
     uint64_t shadow = 0;  // of a variable: offset of its shadows

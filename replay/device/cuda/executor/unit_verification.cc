@@ -67,13 +67,10 @@ absl::Status UnitMemory::AddErrors(const Check& check, const CompareJob& job,
     errors.set_compared_elements(check.bytes);
   } else if (!joins) {
     const v1::CudaUnitRange& range = ranges_[check.range];
-    const uint64_t compared = range.has_write_set()
-                                  ? states_[check.range].writes.bytes()
-                                  : range.bytes();
     errors.set_address(range.address());
     errors.set_name(range.name());
     errors.set_element_type(type);
-    errors.set_compared_elements(compared / size);
+    errors.set_compared_elements(states_[check.range].written_bytes / size);
   }
   // rms holds the sum of squares until Verify has seen all of the range.
   errors.set_rms(errors.rms() + counts.squares);
