@@ -183,6 +183,22 @@ bool Islands::RestartIfStuck(size_t index) {
   return true;
 }
 
+std::vector<const Elite*> Islands::DueForRemeasurement(size_t n) const {
+  std::map<uint64_t, const Elite*> by_id;
+  for (const Island& island : islands_) {
+    for (const Elite* elite : island.archive.DueForRemeasurement(n))
+      by_id.emplace(elite->solution.id, elite);
+  }
+  std::vector<const Elite*> due;
+  for (const auto& [id, elite] : by_id) due.push_back(elite);
+  std::sort(due.begin(), due.end(), [](const Elite* a, const Elite* b) {
+    if (a->believed() != b->believed()) return !a->believed();
+    return RanksBefore(a, b);
+  });
+  due.resize(std::min(due.size(), n));
+  return due;
+}
+
 absl::Status Islands::Remeasured(uint64_t solution_id, double objective) {
   absl::Status status = absl::NotFoundError("there is no island");
   bool found = false;

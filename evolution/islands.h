@@ -102,6 +102,9 @@ class Islands {
   // An evaluation that failed counts as well.
   Effects TellFailure(const Ticket& ticket, absl::Time now);
 
+  // Of all islands, each once: those that are not believed by objective, best
+  // first; then the others that are due.
+  std::vector<const Elite*> DueForRemeasurement(size_t n) const;
   // On every island that has it. NOT_FOUND: none has.
   absl::Status Remeasured(uint64_t solution_id, double objective);
 

@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 namespace reprise::evolution {
 namespace {
@@ -84,15 +86,19 @@ const std::vector<Measure>& Measures() {
   return *measures;
 }
 
-absl::StatusOr<const Measure*> FindMeasure(const std::string& name) {
+std::string MeasureNames() {
   std::vector<std::string> names;
+  for (const Measure& measure : Measures())
+    names.push_back(measure.dimension.name);
+  return absl::StrJoin(names, ", ");
+}
+
+absl::StatusOr<const Measure*> FindMeasure(const std::string& name) {
   for (const Measure& measure : Measures()) {
     if (measure.dimension.name == name) return &measure;
-    names.push_back(measure.dimension.name);
   }
-  return absl::InvalidArgumentError(absl::StrCat("got measure '", name,
-                                                 "', expected one of ",
-                                                 absl::StrJoin(names, ", ")));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "got measure '", name, "', expected one of ", MeasureNames()));
 }
 
 bool IsWord(char c) {
@@ -208,6 +214,30 @@ absl::StatusOr<Dimension> StandardDimension(const std::string& name) {
   const absl::StatusOr<const Measure*> measure = FindMeasure(name);
   if (!measure.ok()) return measure.status();
   return (*measure)->dimension;
+}
+
+absl::StatusOr<std::shared_ptr<const Cells>> ParseCells(const std::string& text,
+                                                        uint64_t seed) {
+  const std::vector<std::string> parts = absl::StrSplit(text, ':');
+  const bool grid = parts[0] == "grid" && parts.size() == 2;
+  const bool cvt = parts[0] == "cvt" && parts.size() == 3;
+  if (text == "kinds") return NewKindCells();
+  int count = 0;
+  if ((!grid && !cvt) || (cvt && !absl::SimpleAtoi(parts[1], &count))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("got cells '", text,
+                     "', expected kinds, grid:MEASURE,... or "
+                     "cvt:NUMBER:MEASURE,...; measures: ",
+                     MeasureNames()));
+  }
+  std::vector<Dimension> dimensions;
+  for (const auto name : absl::StrSplit(parts.back(), ',')) {
+    absl::StatusOr<Dimension> dimension = StandardDimension(std::string(name));
+    if (!dimension.ok()) return dimension.status();
+    dimensions.push_back(*std::move(dimension));
+  }
+  if (grid) return NewGridCells(std::move(dimensions));
+  return NewCvtCells(std::move(dimensions), count, seed);
 }
 
 size_t CountTokens(std::string_view code) {

@@ -17,6 +17,7 @@
 #define REPRISE_EVOLUTION_MEASURES_H_
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,12 @@ namespace reprise::evolution {
 // A measure by name with the range and cells that suit most kernels.
 // INVALID_ARGUMENT lists those there are.
 absl::StatusOr<Dimension> StandardDimension(const std::string& name);
+
+// Cells as users write them: "kinds"; "grid:tokens,registers"; "cvt:64:tokens,
+// registers,ir_distance" with the number of cells. INVALID_ARGUMENT says what
+// there is.
+absl::StatusOr<std::shared_ptr<const Cells>> ParseCells(const std::string& text,
+                                                        uint64_t seed);
 
 // Of text that need not be whole or right: an unfinished comment or literal
 // ends with it. Linear time.

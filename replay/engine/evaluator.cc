@@ -275,6 +275,7 @@ absl::Status Evaluator::CheckFrontends() {
   if (first_only) wanted = {"clang", "nvrtc"};
   for (const std::string& frontend : wanted) {
     if (first_only && !baseline_.frontends.empty()) break;
+    RETURN_IF_ERROR(CheckWanted());
     // The baseline itself, where the application's code does not run.
     if (!baseline_.frontends.empty() && baseline_.frontends[0] == frontend)
       continue;
@@ -298,6 +299,12 @@ absl::Status Evaluator::CheckFrontends() {
   });
   if (!baseline_.frontends.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(baseline_.refused_frontends);
+}
+
+absl::Status Evaluator::CheckWanted() const {
+  if (options_.give_up == nullptr || !*options_.give_up)
+    return absl::OkStatus();
+  return absl::UnavailableError("it was given up while it was loaded");
 }
 
 absl::StatusOr<LaunchReport> Evaluator::ReplayBaseline(Verdict* verdict) {
@@ -343,6 +350,7 @@ absl::Status Evaluator::ReplayForSpread(std::map<uint64_t, double>* spread) {
   std::vector<absl::Duration> times;
   for (int replay = 0; replay < std::max(options_.learning_replays, 1);
        ++replay) {
+    RETURN_IF_ERROR(CheckWanted());
     Verdict verdict;
     ASSIGN_OR_RETURN(LaunchReport report, ReplayBaseline(&verdict));
     times.push_back(report.device_time);

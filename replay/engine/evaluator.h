@@ -186,6 +186,8 @@ class Evaluator {
   absl::Status Reload();
   absl::Status LearnBaseline();
   absl::Status CompareWithEpilogue();
+  // UNAVAILABLE once EvaluatorOptions::give_up is set.
+  absl::Status CheckWanted() const;
   absl::Status ReplayForSpread(std::map<uint64_t, double>* spread);
   absl::StatusOr<LaunchReport> ReplayBaseline(Verdict* verdict);
   absl::StatusOr<LaunchReport> RunOnce(LoadedKernel& kernel,

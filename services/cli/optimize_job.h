@@ -21,6 +21,8 @@ struct OptimizeJob {
   std::string tolerance;
   std::string frontend;      // "clang", "nvrtc", "both"; empty: what there is
   bool keep_source = false;  // pipelines, code generation and launches only
+  int islands = 1;
+  std::string cells = "kinds";  // evolution::ParseCells
   std::string output = "reprise-results";
 };
 

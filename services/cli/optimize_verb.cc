@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "evolution/measures.h"
 #include "replay/base/file_util.h"
 #include "replay/base/status_macros.h"
 #include "services/cli/context.h"
@@ -126,6 +127,10 @@ absl::StatusOr<OptimizeResults> RunOptimizeJob(const OptimizeJob& job,
   } else if (!job.frontend.empty()) {
     options.frontends = {job.frontend};
   }
+  options.islands.islands = job.islands;
+  options.cells = job.cells;
+  ASSIGN_OR_RETURN(options.islands.archive.cells,
+                   evolution::ParseCells(job.cells, job.seed));
   options.stop = InterruptFlag();
   if (!job.tolerance.empty()) {
     ASSIGN_OR_RETURN(options.tolerance, ParseTolerance(job.tolerance));
@@ -223,6 +228,17 @@ void AddOptimizeVerb(CLI::App* app, CliContext* context) {
   verb->add_flag("--keep-source", job->keep_source,
                  "do not edit the kernel: try other pipelines, code generation "
                  "and launches only");
+  verb->add_option("--islands", job->islands,
+                   "archives of sources that evolve apart and exchange their "
+                   "best now and then; more than one is for long searches")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  verb->add_option("--cells", job->cells,
+                   "what sources are kept apart by, the best of each cell: "
+                   "kinds (of change), grid:MEASURE,..., or "
+                   "cvt:NUMBER:MEASURE,...; measures: tokens, registers, "
+                   "occupancy, shared_bytes, intensity, ir_distance")
+      ->capture_default_str();
   verb->add_option("--output", job->output, "directory for results")
       ->capture_default_str();
   AddL2Option(verb, context);

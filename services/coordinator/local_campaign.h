@@ -28,8 +28,8 @@
 #include "absl/time/time.h"
 #include "bayesopt/optimizer.h"
 #include "bayesopt/parameter_mapper.h"
-#include "evolution/archive.h"
 #include "evolution/emitter.h"
+#include "evolution/islands.h"
 #include "replay/compiler/compile_pool.h"
 #include "replay/device/device.h"
 #include "replay/engine/evaluator.h"
@@ -64,6 +64,10 @@ struct CampaignOptions {
   std::vector<std::string> frontends;
   // Null: the recorded source is tuned as it is.
   SourceProposer sources;
+  // Where sources live that are worth going on from. Its seed is the
+  // campaign's.
+  evolution::Islands::Options islands = {.islands = 1};
+  std::string cells = "kinds";  // what islands.archive.cells was parsed from
   // For checks of the measuring itself: the baseline is the recorded IR, and
   // variants of the same machine code are measured like any other.
   bool compare_equal_code = false;
@@ -114,6 +118,7 @@ class LocalCampaign {
   struct Source;     // a source variant and its tuner
   struct Candidate;  // a variant worth confirming
   struct Job;        // a variant on its way through compile and evaluate
+  struct Newcomer;
 
   absl::Status Prepare();
   absl::Status PrepareEmitter();
@@ -123,6 +128,12 @@ class LocalCampaign {
   v1::Variant WithSources(const evolution::FileContents& files) const;
   bool TuneRound();
   bool EmitRound();
+  // Fewer than a batch: the emitter has no more.
+  std::vector<Newcomer> AskForSources();
+  void Settle(const Newcomer& newcomer, const v1::Outcome& outcome);
+  absl::StatusOr<std::vector<double>> MeasuresOf(
+      const evolution::Proposal& proposal, const v1::Outcome& outcome) const;
+  void RemeasureElites();
   Source* PickSource();
   void CompileAhead(const std::vector<Job>& jobs);
   v1::Outcome EvaluateJob(const Job& job);
@@ -138,6 +149,7 @@ class LocalCampaign {
   bool MeasureOtherL2(const Candidate& winner, v1::Result* result);
   void Simplify(const StoppingRule& rule, absl::Duration time_limit,
                 Candidate* winner, v1::Outcome* outcome, v1::Result* result);
+  void FillArchive(v1::Archive* archive) const;
   absl::Status FillWinner(const Candidate& winner, const v1::Outcome& outcome,
                           v1::Result* result);
   bool Stopped() const;
@@ -157,7 +169,8 @@ class LocalCampaign {
   std::unique_ptr<bayesopt::ParameterMapper> mapper_;
   std::unique_ptr<evolution::Emitter> emitter_;  // null: nothing to rewrite
   evolution::EvolvableSource evolvable_;
-  evolution::Archive archive_;
+  std::unique_ptr<evolution::Islands> islands_;
+  uint64_t evaluated_sources_ = 0, remeasured_sources_ = 0;
   std::vector<std::unique_ptr<Source>> sources_;  // the recorded one first
   std::vector<Candidate> candidates_;
   CampaignProgress progress_;

@@ -124,6 +124,29 @@ std::string ErrorsText(const v1::Result& result) {
   return text;
 }
 
+ordered_json ArchiveJson(const v1::Archive& archive) {
+  ordered_json json = {{"cells", archive.cells()},
+                       {"measures", archive.measures()},
+                       {"islands", ordered_json::array()},
+                       {"elites", ordered_json::array()}};
+  for (const v1::Island& island : archive.islands()) {
+    json["islands"].push_back({{"evaluations", island.evaluations()},
+                               {"elites", island.elites()},
+                               {"coverage", island.coverage()},
+                               {"qd_score", island.qd_score()},
+                               {"best", std::exp(island.best())}});
+  }
+  for (const v1::Elite& elite : archive.elites()) {
+    json["elites"].push_back({{"proposal", elite.proposal()},
+                              {"description", elite.description()},
+                              {"cell", elite.cell()},
+                              {"measures", elite.measures()},
+                              {"speedup_as_built", std::exp(elite.objective())},
+                              {"remeasurements", elite.remeasurements()}});
+  }
+  return json;
+}
+
 RatioInterval Expected(const v1::Speedup& speedup) {
   if (speedup.anew_low() <= 0) return {speedup.ci95_low(), speedup.ci95_high()};
   return {std::min(speedup.ci95_low(), speedup.anew_low()),
@@ -132,6 +155,21 @@ RatioInterval Expected(const v1::Speedup& speedup) {
 
 std::string Counted(uint64_t count, const std::string& what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
+// "5 elites on 2 islands, the best 1.42x as built".
+std::string ArchiveText(const v1::Archive& archive) {
+  std::string text =
+      Counted(static_cast<uint64_t>(archive.elites_size()), "elite");
+  if (archive.islands_size() > 1)
+    absl::StrAppend(&text, " on ", archive.islands_size(), " islands");
+  if (archive.elites_size() > 0) {
+    absl::StrAppendFormat(
+        &text, ", the best %.3fx as built%s",
+        std::exp(archive.elites(0).objective()),
+        archive.elites(0).remeasurements() > 0 ? "" : " (measured once)");
+  }
+  return text;
 }
 
 std::string NothingBetterText(const v1::Result& result) {
@@ -221,6 +259,7 @@ ordered_json ResultJson(const v1::Result& result) {
   json["perturbed_inputs"] = result.perturbed();
   json["deterministic"] = result.deterministic();
   json["baseline_matches_epilogue"] = result.matches_epilogue();
+  if (result.has_archive()) json["archive"] = ArchiveJson(result.archive());
   json["changes"] = ordered_json::array();
   for (const std::string& change : result.changes())
     json["changes"].push_back(change);
@@ -319,6 +358,8 @@ std::string ResultText(const v1::Result& result) {
   }
   absl::StrAppend(&text, "timing     ", ConditionsText(result), "\n");
   absl::StrAppend(&text, "search     ", SearchText(result), "\n");
+  if (result.archive().elites_size() > 0)
+    absl::StrAppend(&text, "archive    ", ArchiveText(result.archive()), "\n");
   if (!result.reproduce().empty())
     absl::StrAppend(&text, "reproduce  ", result.reproduce(), "\n");
   return text;

@@ -369,9 +369,12 @@ absl::StatusOr<std::vector<std::string>> ReplayCore::ToEvictLocked(
 
 absl::Status ReplayCore::Evict(const Unit& incoming,
                                std::unique_lock<std::mutex>& lock) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> evicted,
-                   ToEvictLocked(incoming));
-  for (const std::string& id : evicted) {
+  for (;;) {
+    // Chosen anew each time: leases may have come meanwhile.
+    ASSIGN_OR_RETURN(const std::vector<std::string> evicted,
+                     ToEvictLocked(incoming));
+    if (evicted.empty()) return absl::OkStatus();
+    const std::string& id = evicted.front();
     Unit& unit = *FindLocked(id);
     counts_.set_evictions(counts_.evictions() + 1);
     for (JobQueue<Job>* queue : {&waiting_, &compiled_}) {
@@ -384,7 +387,6 @@ absl::Status ReplayCore::Evict(const Unit& incoming,
     if (!unit.parked.empty()) WantLoadLocked(unit);
     unit_changed_.notify_all();
   }
-  return absl::OkStatus();
 }
 
 void ReplayCore::TakeOff(Unit& unit, std::unique_lock<std::mutex>& lock) {

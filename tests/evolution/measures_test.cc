@@ -85,6 +85,23 @@ TEST(MeasuresTest, AreThoseOfTheOutcome) {
               HasSubstr("got measure 'colour', expected one of tokens, "));
 }
 
+TEST(ParseCellsTest, ReadsWhatUsersWrite) {
+  EXPECT_EQ((*ParseCells("kinds", 1))->count(), 0u);
+  const auto grid = ParseCells("grid:tokens,registers", 1);
+  ASSERT_TRUE(grid.ok()) << grid.status();
+  EXPECT_THAT((*grid)->dimensions(), testing::SizeIs(2));
+  const auto cvt = ParseCells("cvt:32:tokens,occupancy,ir_distance", 1);
+  ASSERT_TRUE(cvt.ok()) << cvt.status();
+  EXPECT_EQ((*cvt)->count(), 32u);
+  for (const char* wrong :
+       {"", "grid", "grid:", "grid:colour", "cvt:tokens", "cvt:many:tokens",
+        "cvt:1:tokens", "kinds:tokens"}) {
+    EXPECT_EQ(ParseCells(wrong, 1).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << wrong;
+  }
+}
+
 TEST(MeasuresTest, IrDistanceIsZeroForTheSameAndOneForNothingAlike) {
   const std::vector<Dimension> distance = {*StandardDimension("ir_distance")};
   MeasuredVariant variant;

@@ -8,7 +8,9 @@
 #include <random>
 
 #include "evolution/archive.h"
+#include "evolution/measures.h"
 #include "replay/base/file_util.h"
+#include "services/coordinator/result_files.h"
 #include "tests/replay/engine/fake_device.h"
 
 namespace reprise {
@@ -110,6 +112,37 @@ TEST_F(LocalCampaignTest, WhatFailsUnderAnotherL2PolicyIsNoWinner) {
   ASSERT_GT(result.remeasurements_size(), 0);
   EXPECT_EQ(result.remeasurements().rbegin()->outcome().kind(),
             v1::OUTCOME_KIND_TIMEOUT);
+}
+
+TEST_F(LocalCampaignTest, ElitesOfTheArchiveAreMeasuredAgain) {
+  options_.islands.islands = 2;
+  std::vector<std::string> codes(60, "time=100");
+  codes[7] = "time=60";
+  const v1::Result result = Run(codes);
+  const v1::Archive& archive = result.archive();
+  ASSERT_EQ(archive.islands_size(), 2);
+  EXPECT_GT(archive.islands(0).evaluations(), 0u);
+  EXPECT_GT(archive.islands(1).evaluations(), 0u);
+  ASSERT_GT(archive.elites_size(), 0);
+  EXPECT_EQ(archive.elites(0).description(), "time=60");
+  EXPECT_GT(archive.elites(0).remeasurements(), 0u);
+  EXPECT_NEAR(archive.elites(0).objective(), std::log(100.0 / 60), 0.05);
+  // Most trials are for what is new.
+  EXPECT_GE(result.source_variants(), 40u);
+  EXPECT_EQ(ResultJson(result)["archive"]["elites"][0]["description"],
+            "time=60");
+  EXPECT_THAT(ResultText(result), testing::HasSubstr("archive    "));
+}
+
+TEST_F(LocalCampaignTest, CellsMayBeOfMeasures) {
+  options_.islands.archive.cells = *evolution::ParseCells("grid:registers", 1);
+  options_.cells = "grid:registers";
+  const v1::Result result = Run({"time=50", "time=100", "time=40"});
+  ASSERT_EQ(result.archive().measures_size(), 1);
+  // All have as many registers, so one is the elite.
+  ASSERT_EQ(result.archive().elites_size(), 1);
+  EXPECT_EQ(result.archive().elites(0).description(), "time=40");
+  EXPECT_EQ(result.archive().elites(0).measures_size(), 1);
 }
 
 TEST_F(LocalCampaignTest, WinnerIsReportedByASampleThatTookPartInNoChoice) {
