@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "bayesopt/pipeline_space.h"
 
 namespace reprise::bayesopt {
 namespace {
@@ -242,8 +243,13 @@ std::string ParameterMapper::Describe(const v1::Variant& variant) const {
                       block.z());
       continue;
     }
+    if (name == "pipeline") continue;
     absl::StrAppend(&text, text.empty() ? "" : " ", name, "=",
                     ValueToString(value));
+  }
+  if (!variant.pipeline().empty()) {
+    absl::StrAppend(&text, text.empty() ? "" : " ",
+                    "pipeline=", DescribePipeline(variant.pipeline()));
   }
   return text.empty() ? "as built" : text;
 }

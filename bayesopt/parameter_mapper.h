@@ -45,7 +45,8 @@ class ParameterMapper {
   Assignment ToAssignment(const v1::Variant& variant) const;
 
   // The choices a variant states in one line, "as built" when there are none:
-  // "pipeline=default<O2> codegen.fp_contract=off launch.block=128x1x1".
+  // "codegen.fp_contract=off launch.block=128x1x1 pipeline=default<O2>"; of a
+  // long pipeline, what makes it another than O3.
   std::string Describe(const v1::Variant& variant) const;
 
  private:

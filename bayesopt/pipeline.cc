@@ -200,4 +200,31 @@ int PipelineDistance(const std::vector<std::string>& a,
   return limit + 1;
 }
 
+PipelineEdits EditsBetween(const std::vector<std::string>& from,
+                           const std::vector<std::string>& to) {
+  // kept[i][j]: the longest common subsequence of what follows i and j.
+  std::vector<std::vector<int>> kept(from.size() + 1,
+                                     std::vector<int>(to.size() + 1, 0));
+  for (size_t i = from.size(); i-- > 0;) {
+    for (size_t j = to.size(); j-- > 0;) {
+      kept[i][j] = from[i] == to[j] ? kept[i + 1][j + 1] + 1
+                                    : std::max(kept[i + 1][j], kept[i][j + 1]);
+    }
+  }
+  PipelineEdits edits;
+  size_t i = 0, j = 0;
+  while (i < from.size() || j < to.size()) {
+    if (i < from.size() && j < to.size() && from[i] == to[j]) {
+      ++i;
+      ++j;
+    } else if (j == to.size() ||
+               (i < from.size() && kept[i + 1][j] >= kept[i][j + 1])) {
+      edits.removed.push_back(from[i++]);
+    } else {
+      edits.added.push_back(to[j++]);
+    }
+  }
+  return edits;
+}
+
 }  // namespace reprise::bayesopt

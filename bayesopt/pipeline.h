@@ -51,6 +51,14 @@ std::vector<std::string> FlattenPipeline(const Pipeline& pipeline);
 int PipelineDistance(const std::vector<std::string>& a,
                      const std::vector<std::string>& b, int limit);
 
+// What makes `to` of `from`, in order; as few as there can be.
+struct PipelineEdits {
+  std::vector<std::string> added;
+  std::vector<std::string> removed;
+};
+PipelineEdits EditsBetween(const std::vector<std::string>& from,
+                           const std::vector<std::string>& to);
+
 }  // namespace reprise::bayesopt
 
 #endif  // REPRISE_BAYESOPT_PIPELINE_H_

@@ -331,4 +331,47 @@ std::string PipelineSpace::RandomSequence(int length, Random& random) const {
   return PrintPipeline(pipeline);
 }
 
+namespace {
+
+// "slsr" of "cgscc/devirt/function/slsr".
+std::string PassNames(const std::vector<std::string>& leaves) {
+  constexpr size_t kShown = 6;
+  std::string names;
+  for (size_t i = 0; i < std::min(leaves.size(), kShown); ++i) {
+    absl::StrAppend(&names, i == 0 ? "" : ", ",
+                    leaves[i].substr(leaves[i].rfind('/') + 1));
+  }
+  if (leaves.size() > kShown)
+    absl::StrAppend(&names, " and ", leaves.size() - kShown, " more");
+  return names;
+}
+
+}  // namespace
+
+std::string DescribePipeline(std::string_view text) {
+  constexpr size_t kShort = 80;
+  const absl::StatusOr<Pipeline> pipeline = ParsePipeline(text);
+  if (text.size() <= kShort || !pipeline.ok()) return std::string(text);
+  const std::vector<std::string> leaves = FlattenPipeline(*pipeline);
+  PipelineEdits fewest;
+  for (const PipelineTarget target :
+       {PipelineTarget::kHost, PipelineTarget::kNvptx}) {
+    PipelineEdits edits = EditsBetween(
+        FlattenPipeline(*ParsePipeline(ExplicitO3(target))), leaves);
+    const auto count = [](const PipelineEdits& e) {
+      return e.added.size() + e.removed.size();
+    };
+    if (target == PipelineTarget::kHost || count(edits) < count(fewest))
+      fewest = std::move(edits);
+  }
+  std::string described = "O3";
+  if (!fewest.added.empty())
+    absl::StrAppend(&described, " with ", PassNames(fewest.added));
+  if (!fewest.removed.empty()) {
+    absl::StrAppend(&described, fewest.added.empty() ? "" : ",", " without ",
+                    PassNames(fewest.removed));
+  }
+  return described;
+}
+
 }  // namespace reprise::bayesopt

@@ -51,6 +51,10 @@ const std::vector<BannedPass>& BannedPasses();
 // kernel never needs (coroutines, OpenMP, profiling instrumentation).
 std::string_view ExplicitO3(PipelineTarget target);
 
+// In one line for people: a short one as it is, a long one by what makes it of
+// the list behind default<O3>: "O3 with slsr, without globalopt, sccp".
+std::string DescribePipeline(std::string_view text);
+
 class PipelineSpace {
  public:
   struct Options {

@@ -78,6 +78,24 @@ TEST(PipelineSpaceTest, EditsInsideTheExplicitListAreReached) {
   EXPECT_GT(inside, 80);
 }
 
+TEST(DescribePipelineTest, LongOnesAreToldByWhatMakesThemOfO3) {
+  EXPECT_EQ(DescribePipeline("default<O3>,function(slsr)"),
+            "default<O3>,function(slsr)");
+  const std::string o3(ExplicitO3(PipelineTarget::kHost));
+  EXPECT_EQ(DescribePipeline(o3), "O3");
+  EXPECT_EQ(DescribePipeline("function(slsr)," + o3), "O3 with slsr");
+  const size_t last = o3.rfind(",constmerge");
+  ASSERT_NE(last, std::string::npos);
+  EXPECT_EQ(DescribePipeline(o3.substr(0, last)), "O3 without constmerge");
+  EXPECT_EQ(DescribePipeline("function(slsr)," + o3.substr(0, last)),
+            "O3 with slsr, without constmerge");
+  // Of anything: short.
+  Random random(5);
+  const PipelineSpace space({});
+  for (int i = 0; i < 50; ++i)
+    EXPECT_LT(DescribePipeline(space.Sample(random)).size(), 700u);
+}
+
 TEST(PipelineSpaceTest, RefusalsSayWhy) {
   const PipelineSpace space = Make(PipelineTarget::kHost, 2);
   const auto message = [&](const std::string& text) {

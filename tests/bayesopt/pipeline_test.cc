@@ -81,5 +81,15 @@ TEST(PipelineTest, DistanceIsTheLeastNumberOfInsertionsAndRemovals) {
   }
 }
 
+TEST(PipelineTest, EditsMakeOneOfTheOther) {
+  const PipelineEdits edits =
+      EditsBetween({"a", "b", "c", "d"}, {"b", "x", "c", "c"});
+  EXPECT_EQ(edits.added.size() + edits.removed.size(), 4u);
+  EXPECT_THAT(edits.removed, testing::ElementsAre("a", "d"));
+  EXPECT_THAT(edits.added, testing::ElementsAre("x", "c"));
+  EXPECT_THAT(EditsBetween({}, {"a"}).added, testing::ElementsAre("a"));
+  EXPECT_TRUE(EditsBetween({"a"}, {"a"}).added.empty());
+}
+
 }  // namespace
 }  // namespace reprise::bayesopt
