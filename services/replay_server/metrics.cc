@@ -35,9 +35,20 @@ class Family {
   void Add(const v1::DeviceStatistics& device, double value) {
     Add(device, {}, value);
   }
-  void Add(const v1::DeviceStatistics& device, const std::string& stage,
-           const v1::Histogram& histogram) {
-    ClientMetric::Histogram& made = New(device, {"stage", stage}).histogram;
+  void Add(const v1::DeviceStatistics& device, const std::string& kind,
+           const std::string& stage, const v1::Histogram& histogram) {
+    ClientMetric& metric = New(device, {"kind", kind});
+    metric.label.push_back({"stage", stage});
+    Fill(histogram, metric.histogram);
+  }
+  void Add(const v1::DeviceStatistics& device, const v1::Histogram& histogram) {
+    Fill(histogram, New(device, {}).histogram);
+  }
+  MetricFamily Take() { return std::move(family_); }
+
+ private:
+  static void Fill(const v1::Histogram& histogram,
+                   ClientMetric::Histogram& made) {
     made.sample_count = histogram.count();
     made.sample_sum = histogram.sum_ms() / 1e3;
     uint64_t below = 0;
@@ -49,9 +60,6 @@ class Family {
                       : std::numeric_limits<double>::infinity()});
     }
   }
-  MetricFamily Take() { return std::move(family_); }
-
- private:
   ClientMetric& New(const v1::DeviceStatistics& device,
                     ClientMetric::Label label) {
     ClientMetric& metric = family_.metric.emplace_back();
@@ -114,9 +122,12 @@ std::vector<MetricFamily> MetricsOf(
   Family recoveries("reprise_recoveries_total", "Good launches after a fault",
                     kCounter);
   Family stages("reprise_stage_seconds",
-                "Time of evaluations in each stage; outcome: from request to "
-                "outcome; recovery: from a fault to the next good launch",
+                "Time of evaluations in each stage, by kind of outcome; stage "
+                "outcome: from request to outcome",
                 MetricType::Histogram);
+  Family recovery("reprise_recovery_seconds",
+                  "From a fault to the next good launch",
+                  MetricType::Histogram);
   for (const v1::DeviceStatistics& device : devices) {
     for (const auto& [kind, count] : device.outcomes())
       outcomes.Add(device, {"kind", kind}, static_cast<double>(count));
@@ -136,18 +147,20 @@ std::vector<MetricFamily> MetricsOf(
     budget.Add(device, static_cast<double>(device.budget_bytes()));
     evictions.Add(device, static_cast<double>(device.evictions()));
     recoveries.Add(device, static_cast<double>(device.recoveries()));
-    stages.Add(device, "queue", device.queue());
-    stages.Add(device, "compile", device.compile());
-    stages.Add(device, "load", device.load());
-    stages.Add(device, "verify", device.verify());
-    stages.Add(device, "time", device.time());
-    stages.Add(device, "outcome", device.outcome());
-    stages.Add(device, "recovery", device.recovery());
+    for (const auto& [kind, took] : device.stages()) {
+      stages.Add(device, kind, "queue", took.queue());
+      stages.Add(device, kind, "compile", took.compile());
+      stages.Add(device, kind, "load", took.load());
+      stages.Add(device, kind, "verify", took.verify());
+      stages.Add(device, kind, "time", took.time());
+      stages.Add(device, kind, "outcome", took.outcome());
+    }
+    recovery.Add(device, device.recovery());
   }
   std::vector<MetricFamily> families;
   for (Family* family :
        {&outcomes, &spared, &dropped, &waiting, &busy, &starved, &resident,
-        &budget, &evictions, &recoveries, &stages})
+        &budget, &evictions, &recoveries, &stages, &recovery})
     families.push_back(family->Take());
   return families;
 }

@@ -311,16 +311,17 @@ void ReplayCore::Abandon() {
 
 void ReplayCore::CountLocked(const v1::Outcome& outcome,
                              absl::Duration since_request) {
-  const std::string kind = v1::OutcomeKind_Name(outcome.kind());
-  ++(*counts_.mutable_outcomes())[kind.substr(sizeof("OUTCOME_KIND_") - 1)];
-  const v1::StageTimes& stages = outcome.stages();
-  queue_.Add(stages.queue_ms());
-  compile_.Add(stages.compile_ms());
-  outcome_.Add(absl::ToDoubleMilliseconds(since_request));
-  if (outcome.kind() == v1::OUTCOME_KIND_COMPILE_ERROR) return;
-  load_.Add(stages.load_ms());
-  if (stages.verify_ms() > 0) verify_.Add(stages.verify_ms());
-  if (stages.time_ms() > 0) time_.Add(stages.time_ms());
+  const std::string kind =
+      v1::OutcomeKind_Name(outcome.kind()).substr(sizeof("OUTCOME_KIND_") - 1);
+  ++(*counts_.mutable_outcomes())[kind];
+  const v1::StageTimes& took = outcome.stages();
+  StageHistograms& stages = stages_[kind];
+  stages.queue.Add(took.queue_ms());
+  stages.compile.Add(took.compile_ms());
+  stages.outcome.Add(absl::ToDoubleMilliseconds(since_request));
+  if (took.load_ms() > 0) stages.load.Add(took.load_ms());
+  if (took.verify_ms() > 0) stages.verify.Add(took.verify_ms());
+  if (took.time_ms() > 0) stages.time.Add(took.time_ms());
 }
 
 v1::ServedDevice ReplayCore::Describe() const {
@@ -356,12 +357,15 @@ v1::DeviceStatistics ReplayCore::Statistics() const {
   for (const auto& [id, unit] : units_)
     bytes += unit->on_device() ? unit->bytes : 0;
   statistics.set_resident_bytes(bytes);
-  *statistics.mutable_queue() = queue_.ToProto();
-  *statistics.mutable_compile() = compile_.ToProto();
-  *statistics.mutable_load() = load_.ToProto();
-  *statistics.mutable_verify() = verify_.ToProto();
-  *statistics.mutable_time() = time_.ToProto();
-  *statistics.mutable_outcome() = outcome_.ToProto();
+  for (const auto& [kind, stages] : stages_) {
+    v1::StageHistograms& told = (*statistics.mutable_stages())[kind];
+    *told.mutable_queue() = stages.queue.ToProto();
+    *told.mutable_compile() = stages.compile.ToProto();
+    *told.mutable_load() = stages.load.ToProto();
+    *told.mutable_verify() = stages.verify.ToProto();
+    *told.mutable_time() = stages.time.ToProto();
+    *told.mutable_outcome() = stages.outcome.ToProto();
+  }
   *statistics.mutable_recovery() = recovery_.ToProto();
   return statistics;
 }

@@ -225,7 +225,11 @@ class ReplayCore {
   int in_a_row_ = 0;
 
   v1::DeviceStatistics counts_;  // the plain counters of it
-  Histogram queue_, compile_, load_, verify_, time_, outcome_, recovery_;
+  struct StageHistograms {
+    Histogram queue, compile, load, verify, time, outcome;
+  };
+  std::map<std::string, StageHistograms> stages_;  // by kind of outcome
+  Histogram recovery_;
 
   std::vector<std::thread> threads_;
 };

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "bayesopt/baselines.h"
 #include "bayesopt/optimizer.h"
 #include "bayesopt/parameter_mapper.h"
 #include "replay/base/status_macros.h"
@@ -30,8 +31,13 @@ absl::StatusOr<std::unique_ptr<bayesopt::Sampler>> SamplerOf(
     return std::unique_ptr<bayesopt::Sampler>();  // the optimizer's own choice
   if (name == "random") return bayesopt::NewRandomSampler();
   if (name == "local-search") return bayesopt::NewLocalSearchSampler();
+  if (name == "hill-climbing") return bayesopt::NewHillClimbingSampler();
+  if (name == "genetic") return bayesopt::NewGeneticSampler();
+  if (name == "annealing") return bayesopt::NewAnnealingSampler();
   return absl::InvalidArgumentError(absl::StrCat(
-      "got sampler '", name, "', expected model, random or local-search"));
+      "got sampler '", name,
+      "', expected model, random, local-search, hill-climbing, genetic or "
+      "annealing"));
 }
 
 // Callbacks hold it: a compile may end when the session is over.

@@ -152,8 +152,8 @@ class Bench {
   // With PTX of its own.
   static v1::Variant Assembled(v1::Variant variant, int number) {
     constexpr uint32_t kMostRegisters = 255;
-    variant.mutable_codegen()->set_max_registers(
-        kMostRegisters - static_cast<uint32_t>(number));
+    variant.mutable_codegen()->set_max_registers(kMostRegisters -
+                                                 static_cast<uint32_t>(number));
     return variant;
   }
   static absl::StatusOr<std::string> MainFile(const UnitReader& unit) {

@@ -170,7 +170,7 @@ class Check:
         expect(self.health() == "SERVING", "health does not say SERVING")
         page = self.metrics()
         expect(re.search(r'reprise_outcomes_total\{device="cpu",kind="OK"\} [1-9]', page), f"no outcomes in {page[:2000]}")
-        expect('reprise_stage_seconds_bucket{device="cpu",stage="time",le="+Inf"}' in page, "no time of stages")
+        expect('reprise_stage_seconds_bucket{device="cpu",kind="OK",stage="time",le="+Inf"}' in page, "no time of stages")
 
     def equal_requests_are_known(self):
         first = list(self.evaluate(self.units[0], self.variants([500])))[0]

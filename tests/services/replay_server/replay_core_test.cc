@@ -97,7 +97,9 @@ TEST_F(ReplayCoreTest, JudgesVariantsOfALoadedUnit) {
   const v1::DeviceStatistics statistics = node_.core().Statistics();
   EXPECT_EQ(statistics.outcomes().at("OK"), 1u);
   EXPECT_EQ(statistics.outcomes().at("TIMEOUT"), 1u);
-  EXPECT_EQ(statistics.outcome().count(), 4u);
+  for (const char* kind : {"OK", "WRONG_RESULT", "COMPILE_ERROR", "TIMEOUT"})
+    EXPECT_EQ(statistics.stages().at(kind).outcome().count(), 1u) << kind;
+  EXPECT_EQ(statistics.stages().at("COMPILE_ERROR").load().count(), 0u);
   EXPECT_GT(statistics.busy_s(), 0);
 }
 

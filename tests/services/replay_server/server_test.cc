@@ -87,12 +87,12 @@ TEST(MetricsTest, SaysWhatTheStatisticsSay) {
   device.set_device("cuda:0");
   (*device.mutable_outcomes())["OK"] = 3;
   device.set_busy_s(1.5);
-  for (const double bound : {1.0, 2.0})
-    device.mutable_outcome()->add_bounds_ms(bound);
-  for (const uint64_t count : {4, 0, 1})
-    device.mutable_outcome()->add_counts(count);
-  device.mutable_outcome()->set_count(5);
-  device.mutable_outcome()->set_sum_ms(250);
+  v1::Histogram& outcome =
+      *(*device.mutable_stages())["WRONG_RESULT"].mutable_outcome();
+  for (const double bound : {1.0, 2.0}) outcome.add_bounds_ms(bound);
+  for (const uint64_t count : {4, 0, 1}) outcome.add_counts(count);
+  outcome.set_count(5);
+  outcome.set_sum_ms(250);
   const std::string text =
       prometheus::TextSerializer().Serialize(MetricsOf({device}));
   for (const char* line :
@@ -102,8 +102,11 @@ TEST(MetricsTest, SaysWhatTheStatisticsSay) {
         "reprise_waiting{device=\"cuda:0\",for=\"compiler\"} 0",
         "stage=\"outcome\",le=\"0.001\"} 4",
         "stage=\"outcome\",le=\"0.002\"} 4", "stage=\"outcome\",le=\"+Inf\"} 5",
-        "reprise_stage_seconds_sum{device=\"cuda:0\",stage=\"outcome\"} 0.25",
-        "reprise_stage_seconds_count{device=\"cuda:0\",stage=\"outcome\"} 5"})
+        "reprise_stage_seconds_sum{device=\"cuda:0\",kind=\"WRONG_RESULT\","
+        "stage=\"outcome\"} 0.25",
+        "reprise_stage_seconds_count{device=\"cuda:0\",kind=\"WRONG_RESULT\","
+        "stage=\"outcome\"} 5",
+        "reprise_recovery_seconds_count{device=\"cuda:0\"} 0"})
     EXPECT_THAT(text, HasSubstr(line));
 }
 
@@ -177,6 +180,27 @@ TEST_F(ServerTest, ClientThatGoesLeavesNothingBehind) {
   std::map<uint32_t, v1::EvaluateResponse> responses;
   ASSERT_TRUE(Evaluate({"time=200"}, &responses).ok());
   EXPECT_LT(device.last->loads, 20);
+}
+
+TEST_F(ServerTest, TunesByEverySearchThereIs) {
+  ASSERT_EQ(Start(), absl::OkStatus());
+  Connect();
+  ASSERT_TRUE(Load().ok());
+  for (const char* sampler : {"model", "random", "local-search",
+                              "hill-climbing", "genetic", "annealing"}) {
+    grpc::ClientContext context;
+    v1::TuneRequest request;
+    request.set_unit_id(unit_);
+    request.set_trials(20);
+    request.set_sampler(sampler);
+    auto reader = replay_->Tune(&context, request);
+    v1::TuneResponse response;
+    uint64_t trials = 0;
+    while (reader->Read(&response))
+      trials = response.has_end() ? response.end().trials() : trials;
+    EXPECT_TRUE(reader->Finish().ok()) << sampler;
+    EXPECT_EQ(trials, 20u) << sampler;
+  }
 }
 
 TEST_F(ServerTest, TunesBesideTheDevice) {
