@@ -1,8 +1,6 @@
 #include "evolution/measures.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "evolution/tokens.h"
 
 namespace reprise::evolution {
 namespace {
@@ -101,113 +100,6 @@ absl::StatusOr<const Measure*> FindMeasure(const std::string& name) {
       "got measure '", name, "', expected one of ", MeasureNames()));
 }
 
-bool IsWord(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' ||
-         static_cast<unsigned char>(c) >= 0x80;
-}
-
-// Reads tokens from the front of a text.
-class Lexer {
- public:
-  explicit Lexer(std::string_view text) : text_(text) {}
-
-  // False: there is none any more.
-  bool Skip() {
-    SkipBlanksAndComments();
-    if (text_.empty()) return false;
-    if (IsWord(text_[0])) {
-      SkipWordOrNumber();
-    } else if (text_[0] == '"' || text_[0] == '\'') {
-      SkipLiteral(text_[0]);
-    } else {
-      SkipPunctuation();
-    }
-    return true;
-  }
-
- private:
-  void SkipBlanksAndComments() {
-    for (;;) {
-      size_t at = 0;
-      while (at < text_.size() &&
-             std::isspace(static_cast<unsigned char>(text_[at])) != 0)
-        ++at;
-      text_.remove_prefix(at);
-      if (text_.starts_with("//")) {
-        RemoveThrough("\n", 2);
-      } else if (text_.starts_with("/*")) {
-        RemoveThrough("*/", 2);
-      } else if (text_.starts_with("\\\n")) {
-        text_.remove_prefix(2);
-      } else {
-        return;
-      }
-    }
-  }
-
-  void RemoveThrough(std::string_view end, size_t from) {
-    const size_t found = text_.find(end, from);
-    text_.remove_prefix(found == std::string_view::npos ? text_.size()
-                                                        : found + end.size());
-  }
-
-  // 1'000.5e-3f is one token.
-  void SkipWordOrNumber() {
-    const bool number = std::isdigit(static_cast<unsigned char>(text_[0])) != 0;
-    size_t at = 1;
-    for (; at < text_.size(); ++at) {
-      const char before = static_cast<char>(
-          std::tolower(static_cast<unsigned char>(text_[at - 1])));
-      const bool of_number =
-          number && (text_[at] == '.' || text_[at] == '\'' ||
-                     ((text_[at] == '+' || text_[at] == '-') &&
-                      (before == 'e' || before == 'p')));
-      if (!IsWord(text_[at]) && !of_number) break;
-    }
-    const std::string_view word = text_.substr(0, at);
-    text_.remove_prefix(at);
-    // L"..." and R"x(...)x" are one token.
-    if (number || text_.empty() || text_[0] != '"' || word.size() > 3) return;
-    if (word.back() == 'R') {
-      SkipRawLiteral();
-    } else if (word == "L" || word == "u" || word == "U" || word == "u8") {
-      SkipLiteral('"');
-    }
-  }
-
-  void SkipLiteral(char quote) {
-    size_t at = 1;
-    while (at < text_.size() && text_[at] != quote && text_[at] != '\n')
-      at += text_[at] == '\\' ? 2 : 1;
-    text_.remove_prefix(std::min(at + 1, text_.size()));
-  }
-
-  void SkipRawLiteral() {
-    const size_t open = text_.find('(');
-    if (open == std::string_view::npos) {
-      text_.remove_prefix(1);
-      return;
-    }
-    RemoveThrough(
-        absl::StrCat(")", std::string(text_.substr(1, open - 1)), "\""), open);
-  }
-
-  void SkipPunctuation() {
-    static constexpr std::array<const char*, 28> kLong = {
-        "<<<", ">>>", "<<=", ">>=", "...", "->*", "<=>", "::", "->", "++",
-        "--",  "<<",  ">>",  "<=",  ">=",  "==",  "!=",  "&&", "||", "+=",
-        "-=",  "*=",  "/=",  "##",  "%=",  "&=",  "|=",  "^="};
-    for (const char* punctuation : kLong) {
-      if (!text_.starts_with(punctuation)) continue;
-      text_.remove_prefix(std::string_view(punctuation).size());
-      return;
-    }
-    text_.remove_prefix(1);
-  }
-
-  std::string_view text_;
-};
-
 }  // namespace
 
 absl::StatusOr<Dimension> StandardDimension(const std::string& name) {
@@ -243,7 +135,7 @@ absl::StatusOr<std::shared_ptr<const Cells>> ParseCells(const std::string& text,
 size_t CountTokens(std::string_view code) {
   Lexer lexer(code);
   size_t count = 0;
-  while (lexer.Skip()) ++count;
+  while (lexer.Next()) ++count;
   return count;
 }
 

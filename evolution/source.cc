@@ -1,68 +1,18 @@
 #include "evolution/source.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "evolution/regions.h"
 
 namespace reprise::evolution {
-namespace {
-
-size_t LineOf(std::string_view text, size_t offset) {
-  return 1 + static_cast<size_t>(
-                 std::count(text.begin(), text.begin() + offset, '\n'));
-}
-
-absl::Status Outside(const std::string& path, std::string_view before,
-                     size_t offset) {
-  return absl::PermissionDeniedError(absl::StrCat(
-      "source: got a change at ", path, ":", LineOf(before, offset),
-      ", outside of the kernel and what it uses; expected changes inside of "
-      "the evolvable regions only"));
-}
-
-// Whether `after` is `before` with each region replaced by any text: the fixed
-// pieces between regions must follow each other, the first at the start and the
-// last at the end.
-absl::Status CheckFile(const std::string& path, std::string_view before,
-                       std::string_view after,
-                       const std::vector<Region>& regions) {
-  size_t fixed = 0;  // start of the fixed piece, in before
-  size_t at = 0;     // in after
-  bool first = true;
-  for (const Region& region : regions) {
-    if (region.path != path) continue;
-    const std::string_view piece = before.substr(fixed, region.begin - fixed);
-    const size_t found = first ? (after.substr(0, piece.size()) == piece
-                                      ? 0
-                                      : std::string_view::npos)
-                               : after.find(piece, at);
-    if (found == std::string_view::npos) {
-      size_t same = 0;
-      while (first && same < piece.size() && same < after.size() &&
-             piece[same] == after[same]) {
-        ++same;
-      }
-      return Outside(path, before, fixed + same);
-    }
-    at = found + piece.size();
-    fixed = region.end;
-    first = false;
-  }
-  const std::string_view last = before.substr(fixed);
-  if (after.size() < at + last.size() ||
-      after.substr(after.size() - last.size()) != last) {
-    return Outside(path, before, fixed);
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 std::string_view RegionKindName(RegionKind kind) {
   switch (kind) {
     case RegionKind::kKernel:
@@ -103,7 +53,11 @@ EvolvableSource::EvolvableSource(std::vector<SourceFile> files,
   }
 }
 
-absl::Status EvolvableSource::CheckConfined(const FileContents& after) const {
+absl::StatusOr<EvolvableSource> EvolvableSource::At(
+    const FileContents& after) const {
+  EvolvableSource state = *this;
+  std::map<std::string, std::vector<Region>> by_path;
+  for (const Region& region : regions_) by_path[region.path].push_back(region);
   for (const auto& [path, content] : after) {
     const auto before = files_.find(path);
     if (before == files_.end()) {
@@ -111,10 +65,21 @@ absl::Status EvolvableSource::CheckConfined(const FileContents& after) const {
           "source: got a change of ", path,
           ", which holds nothing that the kernel uses and may change"));
     }
-    absl::Status status = CheckFile(path, before->second, content, regions_);
-    if (!status.ok()) return status;
+    absl::StatusOr<std::vector<Region>> located =
+        LocateRegions(before->second, by_path[path], content);
+    if (!located.ok()) return located.status();
+    by_path[path] = *std::move(located);
+    state.files_[path] = content;
   }
-  return absl::OkStatus();
+  state.regions_.clear();
+  for (const auto& [path, regions] : by_path) {
+    state.regions_.insert(state.regions_.end(), regions.begin(), regions.end());
+  }
+  return state;
+}
+
+absl::Status EvolvableSource::CheckConfined(const FileContents& after) const {
+  return At(after).status();
 }
 
 FileContents EvolvableSource::DropUnchanged(FileContents after) const {

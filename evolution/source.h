@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace reprise::evolution {
 
@@ -70,9 +71,16 @@ class EvolvableSource {
   // User files that hold a region.
   const FileContents& files() const { return files_; }
 
-  // OK when `after` differs from the recorded files inside regions only.
-  // PERMISSION_DENIED names the file and line of the first text that was
-  // touched outside, NOT_FOUND a file without regions.
+  // The source with these files in place of its own, and where its regions are
+  // in them: as many, in the same order, of the same names. What has to be
+  // within the regions of that state is within those of this one.
+  // PERMISSION_DENIED, where they differ outside of the regions, names the file
+  // and line of the first text that was touched there, NOT_FOUND a file without
+  // regions.
+  absl::StatusOr<EvolvableSource> At(const FileContents& after) const;
+
+  // OK when `after` differs from the recorded files inside regions only; else
+  // as At().
   absl::Status CheckConfined(const FileContents& after) const;
 
   // The digest-free identity of a source state: contents of changed files.
