@@ -72,7 +72,11 @@ class Applier {
     for (const RegionBlock& block : answer.regions)
       Note(block.line, ApplyRegion(block));
     if (!failure_.ok()) return Failure();
-    absl::Status closed = CheckSelfContained(before_, now_);
+    // Where regions meet they may lie otherwise than block after block showed;
+    // this is how they are seen from now on.
+    auto after = before_.At(now_.files());
+    if (!after.ok()) return after.status();
+    absl::Status closed = CheckSelfContained(before_, *after);
     if (!closed.ok()) return closed;
     AppliedAnswer applied{answer.format, before_.DropUnchanged(now_.files()),
                           ""};
@@ -279,10 +283,26 @@ class Applier {
     if (!index.ok()) return index.status();
     const Region region = now_.regions()[*index];
     const std::string& text = now_.files().at(region.path);
-    // The region's own indentation and line end are outside of it.
     return Replace(region.path, region.begin, region.end,
                    FittedReplacement(text, {region.begin, region.end, true}, "",
-                                     Stripped(block.text)));
+                                     OwnText(text, region, block.text)));
+  }
+
+  // Without what stands outside of the region in its first and last line,
+  // "#define" or ";", which models write along.
+  static std::string_view OwnText(std::string_view file, const Region& region,
+                                  std::string_view text) {
+    text = Stripped(text);
+    const size_t newline = file.substr(0, region.begin).rfind('\n');
+    const size_t line = newline == std::string_view::npos ? 0 : newline + 1;
+    const std::string_view before =
+        Stripped(file.substr(line, region.begin - line));
+    const size_t end = file.find('\n', region.end);
+    const std::string_view after =
+        Stripped(file.substr(region.end, end - region.end));
+    if (text.starts_with(before)) text.remove_prefix(before.size());
+    if (text.ends_with(after)) text.remove_suffix(after.size());
+    return Stripped(text);
   }
 
   absl::Status Replace(const std::string& path, size_t begin, size_t end,

@@ -293,6 +293,9 @@ TEST(EditsTest, WholeRegions) {
   EXPECT_EQ(both.files.at("/p/src/mine.h"), "#pragma once\n" + scale + "\n");
   EXPECT_EQ(both.files.at("/p/src/k.cu"),
             Replaced(kKernelFile, "TILE 16", "TILE 64"));
+  // What stands around the region in its line is written along.
+  EXPECT_EQ(KernelAfter("R1\n```\n#define TILE 64\n```\n"),
+            Replaced(kKernelFile, "TILE 16", "TILE 64"));
 }
 
 TEST(MatchTest, RulesFromStrictToLoose) {
