@@ -2,6 +2,7 @@
 // tells. Terms as in pyribs: solution, objective, archive, emitter, ask/tell.
 //
 //   AST rewrites      evolution/move_emitter.h
+//   language models   evolution/llm/llm_emitter.h
 //
 // Objective: log of the speed-up over the baseline; higher is better, 0 is the
 // baseline.
@@ -9,6 +10,7 @@
 #define REPRISE_EVOLUTION_EMITTER_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,6 +49,8 @@ struct Evaluation {
   double objective = 0;      // of the best build; meaningful where kind is OK
   double objective_low = 0;  // lower bound of its 95 % confidence interval
   std::string diagnostics;
+  // All else that is known of it; null: nothing.
+  std::shared_ptr<const v1::Outcome> outcome = nullptr;
 };
 
 // Not thread-safe. Deterministic: the same seed and the same sequence of calls
