@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "ast_test_util.h"
+#include "evolution/llm/edits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace reprise::evolution {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -135,6 +137,42 @@ TEST(AnalyzeTest, TheSameSourceGivesTheSameMoves) {
     EXPECT_EQ(first.moves[i].key, second.moves[i].key);
     EXPECT_EQ(first.moves[i].edits, second.moves[i].edits);
   }
+}
+
+// What a model answers for the regions found here, in the recorded source and
+// in a state that rewrites gave.
+TEST(AnalyzeTest, AnswersOfModelsApplyToWhatWasFound) {
+  const SourceContext context = Context(kWide);
+  const SourceAnalysis analysis = Analyze(context);
+  const std::vector<std::string> answers = {
+      "<<<<<<< SEARCH\n#define FACTOR 2\n=======\n#define FACTOR 4\n"
+      ">>>>>>> REPLACE\n<<<<<<< SEARCH\nconstexpr int kCount = 4;\n=======\n"
+      "constexpr int kCount = 2;\n>>>>>>> REPLACE\n",
+      "R3\n```\nstruct Pair { float x, y; float both() const; };\n```\n",
+      "```\n__device__ float twice(float x) { return x + x; }\n"
+      "extern \"C\" __global__ void kernel(Pair* p) { p[0].x = "
+      "twice(table[0]); "
+      "}\n```\n"};
+  FileContents files;
+  for (const std::string& answer : answers) {
+    const auto state = analysis.source.At(files);
+    ASSERT_TRUE(state.ok()) << state.status();
+    const auto applied = ApplyAnswer(*state, answer);
+    ASSERT_TRUE(applied.ok()) << applied.status();
+    files = applied->files;
+    const absl::Status compiles = CheckSource(context, files);
+    EXPECT_TRUE(compiles.ok()) << compiles << files.at("/app/kernel.cu");
+  }
+  EXPECT_TRUE(analysis.source.CheckConfined(files).ok());
+  EXPECT_THAT(files.at("/app/kernel.cu"),
+              AllOf(HasSubstr("#define FACTOR 4"), HasSubstr("twice(table")));
+  EXPECT_EQ(ApplyAnswer(analysis.source,
+                        "<<<<<<< SEARCH\n__constant__ float table[4];\n"
+                        "=======\n__constant__ float table[8];\n"
+                        ">>>>>>> REPLACE\n")
+                .status()
+                .code(),
+            absl::StatusCode::kPermissionDenied);
 }
 
 // --- Templates.
