@@ -47,10 +47,11 @@ struct Squeezed {
   std::vector<size_t> offsets;  // in the whole text, of each byte
 };
 
+// Overlapping ones too.
 std::vector<size_t> Find(std::string_view text, std::string_view wanted) {
   std::vector<size_t> places;
   for (size_t at = text.find(wanted); at != kNone;
-       at = text.find(wanted, at + wanted.size())) {
+       at = text.find(wanted, at + 1)) {
     places.push_back(at);
   }
   return places;

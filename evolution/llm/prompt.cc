@@ -175,20 +175,20 @@ std::string PromptBuilder::VariantText(const std::string& name,
                                        const PromptVariant& variant) const {
   return templates_.Get(name).Fill(
       {{"speedup", Speedup(variant.speedup)},
-       {"description", QuotedLine(variant.description)},
+       {"description", Quoted(QuotedLine(variant.description))},
        {"diff", DiffOf(variant.files)}});
 }
 
 std::string PromptBuilder::FailureText(const PromptFailure& failure) const {
-  std::string out = failure.diff.empty()
-                        ? "The code above "
-                        : absl::StrCat("A change of the code above (",
-                                       QuotedLine(failure.description), ") ");
-  absl::StrAppend(&out, DescribeOutcome(failure.kind), ".\n",
-                  List(failure.facts));
-  if (!failure.diff.empty())
-    absl::StrAppend(
-        &out, Quoted(Shortened(failure.diff, kMaxFailureBytes), "diff"), "\n");
+  const bool of_parent = failure.diff.empty();
+  std::string out = absl::StrCat(
+      of_parent ? "The code above " : "A change of the code above ",
+      DescribeOutcome(failure.kind), ".\n", List(failure.facts));
+  if (!of_parent) {
+    absl::StrAppend(&out, Quoted(QuotedLine(failure.description)), "\n",
+                    Quoted(Shortened(failure.diff, kMaxFailureBytes), "diff"),
+                    "\n");
+  }
   if (!failure.diagnostics.empty())
     absl::StrAppend(
         &out, Quoted(Shortened(failure.diagnostics, kMaxFailureBytes)), "\n");

@@ -305,6 +305,9 @@ TEST(MatchTest, RulesFromStrictToLoose) {
   EXPECT_EQ(FindMatches(text, "x=a  b ;", MatchRule::kBlanksAside).size(), 1u);
   EXPECT_EQ(FindMatches(text, "a;", MatchRule::kBlanksAside).size(), 0u);
   EXPECT_EQ(FindMatches(text, " \n", MatchRule::kBlanksAside).size(), 0u);
+  // Places that overlap are two.
+  EXPECT_EQ(
+      FindMatches("a;\na;\na;\n", "a;\na;", MatchRule::kWholeLines).size(), 2u);
 }
 
 // --- Properties over random edits.

@@ -11,8 +11,9 @@
 #include "evolution/tokens.h"
 #include "replay/base/check.h"
 
+namespace reprise::evolution {
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace reprise::evolution;
   std::string text;
   std::vector<Region> regions;
   size_t at = 0;
@@ -60,3 +61,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CHECK(fixed[0] == fixed[1]);
   return 0;
 }
+
+}  // namespace reprise::evolution

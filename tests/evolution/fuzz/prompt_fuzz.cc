@@ -1,8 +1,10 @@
 // Prompts from any bytes: a kernel, its comments and what a compiler says of it
 // never end the block that they are quoted in, and templates are read or
 // refused with a line. The input is a template, \x03, and the text of others.
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "evolution/llm/prompt.h"
@@ -11,9 +13,8 @@
 #include "evolution/llm/text.h"
 #include "replay/base/check.h"
 
+namespace reprise::evolution {
 namespace {
-
-using namespace reprise::evolution;
 
 // What stands outside of blocks between equal lines of four or more backticks.
 std::string Outside(const std::string& text) {
@@ -46,7 +47,7 @@ std::string OutsideFor(const std::string& others) {
   PromptRequest request;
   request.failures = {{"change",
                        "- a\n" + others,
-                       reprise::v1::OUTCOME_KIND_COMPILE_ERROR,
+                       v1::OUTCOME_KIND_COMPILE_ERROR,
                        {},
                        "error: " + others}};
   const auto prompt = builder.Build(request);
@@ -75,3 +76,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (others.size() < 3000) CHECK(OutsideFor(others) == *plain);
   return 0;
 }
+
+}  // namespace reprise::evolution
