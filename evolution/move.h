@@ -34,6 +34,9 @@ struct Move {
   std::string description;  // "unroll the loop at kernel.cu:12 by 4"
   bool inexact = false;     // as Proposal::inexact
   std::string claim;        // as Proposal::claim
+  // How many copies it makes of the code it is about; those of moves on nested
+  // loops multiply.
+  int copies = 1;
   std::vector<TextEdit> edits;
   // Moves that share a tag exclude each other though their edits do not
   // overlap.

@@ -39,6 +39,11 @@ MoveBuilder& MoveBuilder::Inexact() {
   return *this;
 }
 
+MoveBuilder& MoveBuilder::Copies(int copies) {
+  move_.copies = copies;
+  return *this;
+}
+
 MoveBuilder& MoveBuilder::Claim(std::string claim) {
   move_.claim = std::move(claim);
   return *this;

@@ -54,6 +54,7 @@ class MoveBuilder {
                     int rank);
   MoveBuilder& Inexact();
   MoveBuilder& Claim(std::string claim);
+  MoveBuilder& Copies(int copies);
   MoveBuilder& Tag(std::string tag);
   // Conflicts with other structural rewrites of the same loop nest.
   MoveBuilder& TagNest(const clang::Stmt* stmt);

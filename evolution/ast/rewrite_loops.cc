@@ -68,18 +68,23 @@ void FindUnrolls(const Body& body, MoveSet& moves) {
     const auto at = body.code.Token(loop->getForLoc());
     if (!at || body.code.Text(*at) != "for") continue;
     const auto trips = TripCount(body, loop);
-    std::vector<std::pair<std::string, std::string>> choices;
+    struct Choice {
+      std::string name, text;
+      int copies;
+    };
+    std::vector<Choice> choices;
     if (trips && *trips <= kMaxFullUnroll) {
-      choices.emplace_back("full", "#pragma unroll");
+      choices.push_back({"full", "#pragma unroll", static_cast<int>(*trips)});
     }
     for (const int factor : {1, 2, 4, 8, 16}) {
       if (trips && factor > 1 && factor >= *trips) break;
-      choices.emplace_back(absl::StrCat(factor),
-                           absl::StrCat("#pragma unroll ", factor));
+      choices.push_back({absl::StrCat(factor),
+                         absl::StrCat("#pragma unroll ", factor), factor});
     }
     const auto pragma = PragmaAbove(body, *at);
-    for (const auto& [name, text] : choices) {
+    for (const auto& [name, text, copies] : choices) {
       MoveBuilder move(body, "unroll", *at);
+      move.Copies(copies);
       if (pragma) {
         if (body.code.Text(*pragma) == text) continue;
         move.Replace(*pragma, text);

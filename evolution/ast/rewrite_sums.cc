@@ -278,6 +278,7 @@ void FindPartialSums(const Body& body, MoveSet& moves) {
       move.Insert(plan->keyword.path, plan->keyword.begin, *text,
                   kBeforeStatement)
           .Replace(plan->first, index)
+          .Copies(static_cast<int>(ways))
           .TagNest(loop);
       if (rounds) move.Inexact();
       move.AddTo(

@@ -112,8 +112,10 @@ absl::StatusOr<int> CliContext::CompileWorkers() const {
   return workers == 0 ? processors : static_cast<int>(workers);
 }
 
-absl::StatusOr<std::unique_ptr<CompilePool>> CliContext::MakePool() const {
+absl::StatusOr<std::unique_ptr<CompilePool>> CliContext::MakePool(
+    absl::Duration longest_compile) const {
   CompilePool::Options options;
+  options.job_timeout = std::min(options.job_timeout, longest_compile);
   ASSIGN_OR_RETURN(options.workers, CompileWorkers());
   options.cuda_home = settings.Get("cuda_home");
   options.driver_cuda = cuda::DriverCudaVersion();

@@ -47,7 +47,9 @@ struct CliContext {
   // Of one kind, as DeviceKind names them.
   absl::StatusOr<std::unique_ptr<Device>> MakeDevice(
       const std::string& kind) const;
-  absl::StatusOr<std::unique_ptr<CompilePool>> MakePool() const;
+  // A compile may take that long, and never longer than is usual.
+  absl::StatusOr<std::unique_ptr<CompilePool>> MakePool(
+      absl::Duration longest_compile = absl::InfiniteDuration()) const;
   // The setting, with 0 meaning one per processor.
   absl::StatusOr<int> CompileWorkers() const;
 };

@@ -17,6 +17,8 @@
 namespace reprise {
 namespace {
 
+constexpr absl::Duration kShortestCompileLimit = absl::Seconds(5);
+
 std::string ProgressText(const CampaignProgress& progress) {
   uint64_t ok = 0;
   for (const auto& [kind, count] : progress.outcomes)
@@ -143,8 +145,10 @@ absl::StatusOr<OptimizeResults> RunOptimizeJob(const OptimizeJob& job,
     units.push_back(std::move(unit));
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, context->MakeDevice());
-  ASSIGN_OR_RETURN(const std::unique_ptr<CompilePool> pool,
-                   context->MakePool());
+  // One variant that compilers choke on shall not take the budget.
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<CompilePool> pool,
+      context->MakePool(std::max(options.budget / 4, kShortestCompileLimit)));
   if (device->facts().kind == "cpu") {
     std::fprintf(stderr,
                  "reprise: no GPU is used: kernels run on the cpu device, and "

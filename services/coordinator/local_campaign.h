@@ -127,6 +127,8 @@ class LocalCampaign {
   void PickFrontend();
   v1::Variant WithSources(const evolution::FileContents& files) const;
   bool TuneRound();
+  bool StartTuning(Source& source);
+  const Source& TeacherOf(const Source& source) const;
   bool EmitRound();
   // Fewer than a batch: the emitter has no more.
   std::vector<Newcomer> AskForSources();

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "bayesopt/optimizer.h"
@@ -35,6 +36,7 @@ inline std::string JoinDescriptions(std::string source,
 struct LocalCampaign::Source {
   evolution::Proposal proposal;
   std::unique_ptr<bayesopt::Optimizer> tuner;
+  std::vector<bayesopt::ImportedObservation> observed;  // by its tuner
   double best_log_ratio = -INFINITY;
   uint64_t trials = 0;
 };
@@ -50,7 +52,8 @@ struct LocalCampaign::Job {
   v1::Variant variant;
   std::string description;
   Source* source = nullptr;
-  uint64_t trial = 0;  // of the source's tuner; 0: none
+  uint64_t trial = 0;                     // of the source's tuner; 0: none
+  bayesopt::Configuration configuration;  // the trial's
 };
 
 // A new source on its way to an island.

@@ -25,6 +25,37 @@ double LogRatio(const v1::Outcome& outcome) {
   return std::log(outcome.speedup().ratio());
 }
 
+// Which of two kinds of rounds comes next: each gets time as it paid lately,
+// but neither is given up.
+class Turns {
+ public:
+  bool First() const {
+    constexpr double kLeastShare = 0.2;
+    const double rates = Rate(0) + Rate(1);
+    const double share =
+        rates <= 0 ? 0.5
+                   : std::clamp(Rate(0) / rates, kLeastShare, 1 - kLeastShare);
+    return spent_[0] <= share * (spent_[0] + spent_[1]);
+  }
+  // `gain`: by how much the log of the best ratio went up.
+  void Note(bool first, double gain, absl::Duration took) {
+    constexpr double kRemembered = 0.8;
+    const int kind = first ? 0 : 1;
+    const double seconds = absl::ToDoubleSeconds(took);
+    gained_[kind] = kRemembered * gained_[kind] + gain;
+    lately_[kind] = kRemembered * lately_[kind] + seconds;
+    spent_[kind] += seconds;
+  }
+
+ private:
+  double Rate(int kind) const {
+    return lately_[kind] <= 0 ? 0 : gained_[kind] / lately_[kind];
+  }
+
+  double gained_[2] = {}, lately_[2] = {};  // the last rounds count most
+  double spent_[2] = {};
+};
+
 }  // namespace
 
 v1::Variant LocalCampaign::WithSources(
@@ -133,13 +164,45 @@ LocalCampaign::Source* LocalCampaign::PickSource() {
   return best;
 }
 
+// The nearest relative whose builds are known: a parent, or else the recorded
+// source.
+const LocalCampaign::Source& LocalCampaign::TeacherOf(
+    const Source& source) const {
+  const Source* teacher = sources_.front().get();
+  for (const uint64_t parent : source.proposal.parents) {
+    for (const auto& known : sources_) {
+      if (known->proposal.id == parent &&
+          known->observed.size() > teacher->observed.size() / 2)
+        teacher = known.get();
+    }
+  }
+  return *teacher;
+}
+
+// Begins with what is known of a relative: its best build first.
+bool LocalCampaign::StartTuning(Source& source) {
+  auto tuner = NewTuner(source.proposal.id);
+  if (!tuner.ok()) return false;
+  source.tuner = *std::move(tuner);
+  const std::vector<bayesopt::ImportedObservation>& known =
+      TeacherOf(source).observed;
+  if (known.empty()) return true;
+  const auto best = std::min_element(
+      known.begin(), known.end(),
+      [](const auto& a, const auto& b) { return a.cost < b.cost; });
+  for (const absl::Status& status :
+       {source.tuner->Import(known),
+        source.tuner->Inject(best->configuration)}) {
+    if (!status.ok())
+      LOG_DEBUG("a tuner learns nothing from its relative: {}",
+                std::string(status.message()));
+  }
+  return true;
+}
+
 bool LocalCampaign::TuneRound() {
   Source* source = PickSource();
-  if (source->tuner == nullptr) {
-    auto tuner = NewTuner(source->proposal.id);
-    if (!tuner.ok()) return false;
-    source->tuner = *std::move(tuner);
-  }
+  if (source->tuner == nullptr && !StartTuning(*source)) return false;
   const v1::Variant base = WithSources(source->proposal.files);
   std::vector<Job> jobs;
   for (const bayesopt::Trial& trial : source->tuner->Ask(options_.batch)) {
@@ -148,8 +211,8 @@ bool LocalCampaign::TuneRound() {
     if (!variant.ok()) continue;
     std::string description = JoinDescriptions(source->proposal.description,
                                                mapper_->Describe(*variant));
-    jobs.push_back(
-        {*std::move(variant), std::move(description), source, trial.id});
+    jobs.push_back({*std::move(variant), std::move(description), source,
+                    trial.id, trial.configuration});
   }
   CompileAhead(jobs);
   for (const Job& job : jobs) {
@@ -170,6 +233,10 @@ bool LocalCampaign::TuneRound() {
     const std::vector<double> samples = outcome.kind() == v1::OUTCOME_KIND_OK
                                             ? CostSamples(outcome)
                                             : std::vector<double>();
+    if (!samples.empty()) {
+      source->observed.push_back(
+          {job.configuration, UpperMedian(samples), /*weight=*/1});
+    }
     if (absl::Status told =
             source->tuner->Tell(job.trial, outcome.kind(), samples);
         !told.ok()) {
@@ -271,7 +338,6 @@ void LocalCampaign::RemeasureElites() {
 }
 
 bool LocalCampaign::EmitRound() {
-  if (emitter_ == nullptr) return false;
   const std::vector<Newcomer> newcomers = AskForSources();
   if (newcomers.empty()) return false;
   std::vector<Job> jobs;
@@ -317,10 +383,19 @@ void LocalCampaign::FillArchive(v1::Archive* archive) const {
 
 void LocalCampaign::Search() {
   PickFrontend();
-  bool tuning = options_.tune, emitting = true;
+  bool tuning = options_.tune, emitting = emitter_ != nullptr;
+  Turns turns;
   while (!OutOfBudget() && (tuning || emitting)) {
-    emitting = EmitRound();
-    if (tuning && !OutOfBudget()) tuning = TuneRound();
+    const bool emit = emitting && (!tuning || turns.First());
+    const double before = std::log(progress_.best_ratio);
+    const absl::Time start = absl::Now();
+    if (emit) {
+      emitting = EmitRound();
+    } else {
+      tuning = TuneRound();
+    }
+    turns.Note(emit, std::log(progress_.best_ratio) - before,
+               absl::Now() - start);
   }
 }
 

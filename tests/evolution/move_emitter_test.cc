@@ -1,5 +1,6 @@
 #include "evolution/move_emitter.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -238,6 +239,24 @@ TEST(BanditTest, PrefersWhatPaysButTriesAllOnce) {
   bandit.Pull("c");
   bandit.Forget("c");
   EXPECT_THAT(bandit.Rank({"a", "c"}), ElementsAre("c", "a"));
+}
+
+TEST(MoveEmitterTest, CopiesOfCodeDoNotMultiplyWithoutBound) {
+  std::vector<Move> moves = LetterMoves();
+  for (Move& move : moves) move.copies = 16;
+  auto emitter = NewMoveEmitter(Letters(), moves, {});
+  ASSERT_TRUE(emitter.ok());
+  Archive archive;
+  const std::vector<Proposal> all = RunRounds(**emitter, archive, 40);
+  ASSERT_FALSE(all.empty());
+  size_t most = 0;
+  for (const Proposal& proposal : all) {
+    const std::string& text = proposal.files.at("f");
+    most = std::max<size_t>(
+        most, std::count_if(text.begin(), text.end(),
+                            [](char c) { return c >= 'A' && c <= 'Z'; }));
+  }
+  EXPECT_EQ(most, 2u);  // 16 * 16 are allowed, 16 * 16 * 16 are not
 }
 
 }  // namespace
