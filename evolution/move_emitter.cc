@@ -141,10 +141,10 @@ std::vector<MoveEmitter::Parent> MoveEmitter::Parents(
   return parents;
 }
 
-// Compilers take minutes over the 4,096 copies that three nested loops give,
+// Compilers take a minute over the 4,096 copies that three nested loops give,
 // each unrolled by 16.
 bool MoveEmitter::CanAdd(const State& state, size_t move) const {
-  constexpr int kMostCopies = 512;
+  constexpr int kMostCopies = 128;
   int copies = std::max(moves_[move].copies, 1);
   for (const size_t other : state)
     copies =

@@ -243,7 +243,7 @@ TEST(BanditTest, PrefersWhatPaysButTriesAllOnce) {
 
 TEST(MoveEmitterTest, CopiesOfCodeDoNotMultiplyWithoutBound) {
   std::vector<Move> moves = LetterMoves();
-  for (Move& move : moves) move.copies = 16;
+  for (Move& move : moves) move.copies = 8;
   auto emitter = NewMoveEmitter(Letters(), moves, {});
   ASSERT_TRUE(emitter.ok());
   Archive archive;
@@ -256,7 +256,7 @@ TEST(MoveEmitterTest, CopiesOfCodeDoNotMultiplyWithoutBound) {
         most, std::count_if(text.begin(), text.end(),
                             [](char c) { return c >= 'A' && c <= 'Z'; }));
   }
-  EXPECT_EQ(most, 2u);  // 16 * 16 are allowed, 16 * 16 * 16 are not
+  EXPECT_EQ(most, 2u);  // 8 * 8 are allowed, 8 * 8 * 8 are not
 }
 
 }  // namespace
