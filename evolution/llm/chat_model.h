@@ -55,6 +55,9 @@ struct ChatUsage {
   uint64_t cached_tokens = 0;  // of the prompt's
   uint64_t output_tokens = 0;  // reasoning included
   uint64_t reasoning_tokens = 0;
+  // Of the prompt's, that were put into the provider's cache, where that has a
+  // price of its own.
+  uint64_t cache_write_tokens = 0;
 };
 
 struct ChatReply {
