@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,11 +23,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "evolution/archive.h"
+#include "evolution/llm/cassette.h"
 #include "evolution/llm/http_chat.h"
 #include "evolution/llm/json_util.h"
 #include "evolution/llm/llm_emitter.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "replay/base/file_util.h"
 
 extern char** environ;
 
@@ -215,6 +218,8 @@ TEST_F(ModelServerTest, NobodyThereIsAnErrorThatCostsNothing) {
 
 // --- A campaign of proposals.
 
+constexpr char kModel[] = "mix";
+
 constexpr char kKernel[] =
     "void k(float* p) {\n  float old = p[0];\n  p[0] = old * 1;\n}";
 
@@ -234,10 +239,12 @@ LlmEmitter Emitter() {
       nullptr);
 }
 
-// Asks a model for proposals from several threads.
+// Asks a model for proposals from several threads; where there is a cassette,
+// through it, and what comes of a proposal goes to the archive.
 class Campaign {
  public:
-  explicit Campaign(ChatModel* model) : model_(model) {}
+  explicit Campaign(ChatModel* model, Cassette* cassette = nullptr)
+      : model_(model), cassette_(cassette) {}
 
   void Run(int jobs, int threads) {
     left_ = jobs;
@@ -247,38 +254,64 @@ class Campaign {
   }
 
   LlmEmitter emitter = Emitter();
+  Archive archive;
   std::vector<Proposal> proposals;
   uint64_t ended = 0;
+  uint64_t evaluated = 0;
 
  private:
   void Work() {
     std::unique_lock lock(mutex_);
     while (left_-- > 0) {
-      auto job = emitter.Begin(archive_, model_->name());
+      auto job = emitter.Begin(archive, kModel);
       ASSERT_TRUE(job.ok()) << job.status();
+      std::unique_ptr<ChatModel> recorded;
+      if (cassette_ != nullptr) {
+        recorded = cassette_->ModelFor(job->id, kModel, model_);
+      }
+      ChatModel& model = recorded != nullptr ? *recorded : *model_;
       std::optional<ChatRequest> request = std::move(job->request);
       while (request.has_value()) {
         lock.unlock();
-        const auto reply = model_->Complete(*request, {});
+        const auto reply = model.Complete(*request, {});
         lock.lock();
         auto step = emitter.Finish(job->id, reply);
         ASSERT_TRUE(step.ok()) << step.status();
-        if (step->proposal) proposals.push_back(*std::move(step->proposal));
+        if (step->proposal) Keep(job->id, *std::move(step->proposal));
         request = std::move(step->repair);
       }
       ++ended;
     }
   }
 
+  void Keep(uint64_t id, Proposal proposal) {
+    proposal.id = id;
+    proposals.push_back(proposal);
+    if (cassette_ == nullptr) return;
+    // Evaluated where that is not recorded.
+    auto outcome = cassette_->Outcome(id);
+    if (!outcome.ok()) {
+      outcome = absl::StrCat(
+          std::hash<std::string>()(proposal.files.at("/p/k.cu")) % 100);
+      ++evaluated;
+    }
+    ASSERT_TRUE(cassette_->RecordOutcome(id, *outcome).ok());
+    Evaluation evaluation;
+    evaluation.kind = v1::OUTCOME_KIND_OK;
+    evaluation.objective = std::stod(*outcome) / 100;
+    ASSERT_TRUE(archive.Add(proposal, evaluation.objective).ok());
+    emitter.Tell(proposal, evaluation);
+  }
+
   ChatModel* const model_;
-  const Archive archive_;
+  Cassette* const cassette_;
   std::mutex mutex_;  // guards all of the campaign
   int left_ = 0;
 };
 
 TEST_F(ModelServerTest, TwoThousandProposalsAreCountedExactly) {
   constexpr int kJobs = 2000;
-  HttpChatOptions options = Options("mix");
+  HttpChatOptions options = Options(kModel);
   options.max_attempts = 8;
   options.idle_timeout = absl::Seconds(5);
   options.longest_backoff = absl::Milliseconds(200);
@@ -333,6 +366,42 @@ TEST_F(ModelServerTest, TwoThousandProposalsAreCountedExactly) {
     sources.insert(file);
   }
   EXPECT_EQ(sources.size(), campaign.proposals.size());
+}
+
+std::string Described(const Archive& archive) {
+  std::string text;
+  for (const Elite* elite : archive.elites()) {
+    const Proposal& solution = elite->solution;
+    absl::StrAppend(&text, solution.id, " ", elite->objective, " ",
+                    solution.description, " ", solution.genome, "\n",
+                    solution.files.at("/p/k.cu"));
+    for (const uint64_t parent : solution.parents) {
+      absl::StrAppend(&text, parent, " ");
+    }
+  }
+  return text;
+}
+
+TEST_F(ModelServerTest, ARecordedCampaignRunsAgainWithoutModelAndEvaluation) {
+  const auto directory = TemporaryDirectory::Create("campaign").value();
+  const std::string path = directory.path() + "/cassette";
+  HttpChatOptions options = Options(kModel);
+  options.longest_backoff = absl::Milliseconds(50);
+  auto chat = HttpChat::Create(options, nullptr, *transport_).value();
+  std::string archive;
+  {
+    const auto cassette = Cassette::Record(path).value();
+    Campaign campaign(chat.get(), cassette.get());
+    campaign.Run(60, 1);
+    EXPECT_GT(campaign.evaluated, 10u);
+    archive = Described(campaign.archive);
+  }
+  const auto cassette = Cassette::Replay(path).value();
+  Campaign campaign(nullptr, cassette.get());
+  campaign.Run(60, 1);
+  EXPECT_EQ(campaign.ended, 60u);
+  EXPECT_EQ(campaign.evaluated, 0u);
+  EXPECT_EQ(Described(campaign.archive), archive);
 }
 
 TEST_F(ModelServerTest, ABudgetEndsACampaignWithoutBeingPassed) {

@@ -10,9 +10,8 @@
 #include "evolution/llm/chat_wire.h"
 #include "replay/base/check.h"
 
+namespace reprise::evolution {
 namespace {
-
-using namespace reprise::evolution;
 
 constexpr size_t kMost = 4096;
 
@@ -33,10 +32,8 @@ Outcome Read(ChatDialect dialect, std::string_view type, std::string_view bytes,
   return outcome;
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size == 0) return 0;
+void ReadAnyBytes(const uint8_t* data, size_t size) {
+  if (size == 0) return;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1,
                                size - 1);
   const auto dialect =
@@ -59,5 +56,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(!whole.error.message.empty());
   }
   CHECK(ErrorOfStatus(400 + data[0], bytes).fault != WireFault::kNone);
+}
+
+}  // namespace
+}  // namespace reprise::evolution
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  reprise::evolution::ReadAnyBytes(data, size);
   return 0;
 }
