@@ -148,8 +148,14 @@ WireError ErrorOfStatus(int status, std::string_view body) {
   error.fault =
       quota && status < 500 ? WireFault::kQuota : FaultOfStatus(status);
   error.message = absl::StrCat("HTTP ", status);
-  // What is said of a refused key may hold the key.
-  if (error.fault == WireFault::kKey) return error;
+  if (error.fault == WireFault::kKey) {  // the provider's words may hold it
+    error.message += ": the key is refused, or what it may not do was asked";
+    return error;
+  }
+  if (status >= 300 && status < 400) {
+    error.message += ": redirects are not followed";
+    return error;
+  }
   const std::string line = QuotedLine(words.empty() ? body : words);
   if (!line.empty()) absl::StrAppend(&error.message, ": ", line);
   return error;

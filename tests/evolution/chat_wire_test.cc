@@ -288,7 +288,9 @@ TEST(ErrorOfStatusTest, QuotesTheProviderButNotWhatIsSaidOfAKey) {
           .message,
       "HTTP 400: bad: too long");
   EXPECT_EQ(ErrorOfStatus(401, R"({"error":"no such key sk-12345"})").message,
-            "HTTP 401");
+            "HTTP 401: the key is refused, or what it may not do was asked");
+  EXPECT_EQ(ErrorOfStatus(302, "<a>").message,
+            "HTTP 302: redirects are not followed");
   EXPECT_LT(ErrorOfStatus(500, std::string(100'000, 'x')).message.size(), 400u);
 }
 

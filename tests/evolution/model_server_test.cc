@@ -315,6 +315,7 @@ TEST_F(ModelServerTest, TwoThousandProposalsAreCountedExactly) {
   options.max_attempts = 8;
   options.idle_timeout = absl::Seconds(5);
   options.longest_backoff = absl::Milliseconds(200);
+  options.rate = {1e6, 1e10};  // beyond what is asked for
   auto chat = HttpChat::Create(options, budget_.get(), *transport_).value();
   const Json before = Ledger();
   Campaign campaign(chat.get());
