@@ -3,6 +3,7 @@
 
 Prints its port, serves on loopback, and ends when its standard input does. What it plays is the request's model:
   good, document, malformed, outside, injection, big, length   an answer, of that sort
+  lingering                                                    an answer, whose stream stays open behind its end
   truncated, stall, drip, html, garbage, endless               an answer that is none (drip: one, slowly)
   429, 429quota, 500, 401                                      a refusal
   mix                                                          any of these, by the request's seed and how often it came,
@@ -135,6 +136,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.event({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
         self.event({"choices": [], "usage": self.usage(request, text)})
         self.chunk(b"data: [DONE]\n\n")
+        if play == "lingering":
+            return self.go_wrong("stall")
         self.wfile.write(b"0\r\n\r\n")
 
     def go_wrong(self, play):

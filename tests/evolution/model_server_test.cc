@@ -176,6 +176,14 @@ TEST_F(ModelServerTest, WhatGoesWrongIsSaidClearly) {
             absl::StatusCode::kPermissionDenied);
 }
 
+TEST_F(ModelServerTest, AnAnswerThatIsWholeNeedsNoEndOfItsStream) {
+  HttpChatOptions options = Options("lingering");
+  options.idle_timeout = absl::Seconds(2);
+  const auto reply = Ask(options);
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_THAT(reply->text, HasSubstr("p[0] = old + 41.0f;"));
+}
+
 TEST_F(ModelServerTest, AStreamThatStallsIsGivenUp) {
   HttpChatOptions options = Options("stall");
   options.idle_timeout = absl::Milliseconds(200);
