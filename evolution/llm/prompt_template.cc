@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,6 +16,7 @@
 #include "evolution/llm/prompts/built_in.h"
 #include "evolution/regions.h"
 #include "replay/base/check.h"
+#include "replay/base/file_util.h"
 
 namespace reprise::evolution {
 namespace {
@@ -130,14 +129,10 @@ std::string PromptTemplates::BuiltIn(const std::string& name) {
 namespace {
 
 absl::StatusOr<std::string> ReadAll(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file),
-                   std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path.string(), ":1: got a file that cannot be read"));
-  }
-  return text;
+  auto text = ReadFile(path);
+  if (text.ok()) return text;
+  return absl::InvalidArgumentError(
+      absl::StrCat(path.string(), ":1: got a file that cannot be read"));
 }
 
 absl::Status CheckNames(const std::string& directory) {

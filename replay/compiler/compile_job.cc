@@ -136,17 +136,24 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> CompileJob::LinkUnits() {
   const bool whole =
       target_ == v1::COMPILE_TARGET_DEVICE_IR && kernels_.empty();
   std::unique_ptr<llvm::Module> module;
-  if (variant_.sources().empty() && !whole) {
+  if (whole) {
+    ASSIGN_OR_RETURN(module, JoinUnits(variant_.sources(), kernels_));
+  } else if (variant_.sources().empty()) {
     ASSIGN_OR_RETURN(module, RecordedUnits());
   } else {
-    ASSIGN_OR_RETURN(module, JoinUnits(variant_.sources(), kernels_));
-  }
-  if (!variant_.sources().empty() && !whole) {
-    RETURN_IF_ERROR(
-        SelectKernels(kernels_, known_.input.keep_variables(), *module));
+    ASSIGN_OR_RETURN(module, SelectedUnits(variant_.sources()));
     RETURN_IF_ERROR(CheckCode(*module));
   }
   reply_.set_frontend_ms(watch.ElapsedMs());
+  return module;
+}
+
+absl::StatusOr<std::unique_ptr<llvm::Module>> CompileJob::SelectedUnits(
+    const Overlays& overlays) {
+  ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module,
+                   JoinUnits(overlays, kernels_));
+  RETURN_IF_ERROR(
+      SelectKernels(kernels_, known_.input.keep_variables(), *module));
   return module;
 }
 
@@ -155,9 +162,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> CompileJob::LinkUnits() {
 absl::StatusOr<std::unique_ptr<llvm::Module>> CompileJob::RecordedUnits() {
   if (known_.selected_ir.empty()) {
     ASSIGN_OR_RETURN(const std::unique_ptr<llvm::Module> module,
-                     JoinUnits({}, kernels_));
-    RETURN_IF_ERROR(
-        SelectKernels(kernels_, known_.input.keep_variables(), *module));
+                     SelectedUnits({}));
     llvm::raw_string_ostream stream(known_.selected_ir);
     llvm::WriteBitcodeToFile(*module, stream);
     known_.selected_kernels = kernels_;

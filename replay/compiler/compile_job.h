@@ -86,7 +86,10 @@ class CompileJob {
   absl::StatusOr<std::unique_ptr<llvm::Module>> JoinUnits(
       const Overlays& overlays, std::vector<std::string>& kernels);
   absl::StatusOr<std::unique_ptr<llvm::Module>> LinkUnits();
-  // Of the variants that leave the sources as they are.
+  // As JoinUnits, and nothing but what the kernels reach.
+  absl::StatusOr<std::unique_ptr<llvm::Module>> SelectedUnits(
+      const Overlays& overlays);
+  // The same of the variants that leave the sources as they are.
   absl::StatusOr<std::unique_ptr<llvm::Module>> RecordedUnits();
   absl::StatusOr<std::unique_ptr<llvm::Module>> ReadIr(const std::string& ir,
                                                        const std::string& name);

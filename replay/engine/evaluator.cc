@@ -126,12 +126,18 @@ bool RecordedOnOtherKindOfDevice(const v1::Unit& unit,
   return (unit.provenance().device() == "cpu") != (facts.kind == "cpu");
 }
 
+// Of the pairs from `begin` on, up to `end`.
+RatioEstimate EstimateOf(const v1::Outcome& outcome, int begin, int end) {
+  const std::vector<double> a(outcome.baseline_ns().begin() + begin,
+                              outcome.baseline_ns().begin() + end);
+  const std::vector<double> b(outcome.variant_ns().begin() + begin,
+                              outcome.variant_ns().begin() + end);
+  return EstimateRatio(a, b);
+}
+
 void SetSpeedup(StopReason reason, v1::Outcome* outcome) {
-  const std::vector<double> a(outcome->baseline_ns().begin(),
-                              outcome->baseline_ns().end());
-  const std::vector<double> b(outcome->variant_ns().begin(),
-                              outcome->variant_ns().end());
-  const RatioEstimate estimate = EstimateRatio(a, b);
+  const RatioEstimate estimate =
+      EstimateOf(*outcome, 0, outcome->baseline_ns_size());
   v1::Speedup* speedup = outcome->mutable_speedup();
   speedup->set_ratio(estimate.ratio);
   speedup->set_ci95_low(estimate.low);
@@ -146,11 +152,8 @@ void SetAnew(const std::vector<int>& round_ends, v1::Outcome* outcome) {
   std::vector<double> log_ratios;
   int begin = 0;
   for (const int end : round_ends) {
-    const std::vector<double> a(outcome->baseline_ns().begin() + begin,
-                                outcome->baseline_ns().begin() + end);
-    const std::vector<double> b(outcome->variant_ns().begin() + begin,
-                                outcome->variant_ns().begin() + end);
-    if (!a.empty()) log_ratios.push_back(std::log(EstimateRatio(a, b).ratio));
+    if (end > begin)
+      log_ratios.push_back(std::log(EstimateOf(*outcome, begin, end).ratio));
     begin = end;
   }
   const std::optional<Interval95> one_more = PredictOneMore(log_ratios);
@@ -800,6 +803,11 @@ v1::Counters Evaluator::Count(const v1::Variant& variant) {
   if (code->kind() != v1::OUTCOME_KIND_OK)
     return NothingCounted(code->diagnostics());
   return CountLaunch(device_, unit_, &*code, LaunchOf(variant), Timeout());
+}
+
+std::string OutcomeName(v1::OutcomeKind kind) {
+  constexpr size_t kPrefix = sizeof("OUTCOME_KIND_") - 1;
+  return v1::OutcomeKind_Name(kind).substr(kPrefix);
 }
 
 v1::Variant UnmodifiedVariant(const std::string& frontend) {

@@ -91,6 +91,9 @@ struct FinalMeasurement {
   std::optional<v1::L2Policy> l2;
 };
 
+// "WRONG_RESULT": for people, and in JSON.
+std::string OutcomeName(v1::OutcomeKind kind);
+
 // What replaying the unmodified kernel showed.
 struct BaselineReport {
   v1::BaselineKind kind = v1::BASELINE_KIND_UNSPECIFIED;

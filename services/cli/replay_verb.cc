@@ -76,7 +76,7 @@ nlohmann::ordered_json BaselineJson(const UnitReader& unit,
 }
 
 void AddOutcome(const v1::Outcome& outcome, nlohmann::ordered_json* json) {
-  (*json)["outcome"] = v1::OutcomeKind_Name(outcome.kind()).substr(13);
+  (*json)["outcome"] = OutcomeName(outcome.kind());
   (*json)["diagnostics"] = outcome.diagnostics();
   (*json)["compile_ms"] = outcome.stages().compile_ms();
   if (outcome.baseline_ns_size() > 0) (*json)["timing"] = TimingJson(outcome);
@@ -102,8 +102,7 @@ void PrintText(const UnitReader& unit, const BaselineReport& baseline,
   }
   if (!outcome.has_value()) return;
   if (outcome->kind() != v1::OUTCOME_KIND_OK) {
-    std::printf("variant    %s: %s\n",
-                v1::OutcomeKind_Name(outcome->kind()).substr(13).c_str(),
+    std::printf("variant    %s: %s\n", OutcomeName(outcome->kind()).c_str(),
                 outcome->diagnostics().c_str());
     return;
   }

@@ -20,10 +20,6 @@ namespace reprise {
 inline constexpr double kDecisionConfidence = 0.999;
 inline constexpr double kLeastRatio = 1.01;
 
-inline std::string OutcomeName(v1::OutcomeKind kind) {
-  return v1::OutcomeKind_Name(kind).substr(std::string("OUTCOME_KIND_").size());
-}
-
 // "Unroll the loop at a.cu:3 by 4; pipeline=default<O2>"; what says nothing is
 // left out.
 inline std::string JoinDescriptions(std::string source,

@@ -14,6 +14,7 @@
 #include "replay/base/sha256.h"
 #include "replay/base/status_macros.h"
 #include "replay/engine/clock_watch.h"
+#include "replay/engine/evaluator.h"
 #include "replay/engine/launch_geometry.h"
 #include "services/coordinator/counters_report.h"
 #include "services/coordinator/timing_report.h"
@@ -38,10 +39,9 @@ ordered_json RemeasurementsJson(const v1::Result& result) {
   ordered_json json = ordered_json::array();
   for (const v1::Remeasurement& measured : result.remeasurements()) {
     const v1::Outcome& outcome = measured.outcome();
-    json.push_back(
-        {{"phase", measured.phase()},
-         {"description", measured.description()},
-         {"outcome", v1::OutcomeKind_Name(outcome.kind()).substr(13)}});
+    json.push_back({{"phase", measured.phase()},
+                    {"description", measured.description()},
+                    {"outcome", OutcomeName(outcome.kind())}});
     AddSpeedup(outcome.speedup(), &json.back());
   }
   return json;
@@ -294,7 +294,7 @@ std::string TrialJson(const TrialRecord& trial) {
   ordered_json json;
   json["schema"] = "reprise.trial/1";
   json["number"] = trial.number;
-  json["outcome"] = v1::OutcomeKind_Name(trial.outcome.kind()).substr(13);
+  json["outcome"] = OutcomeName(trial.outcome.kind());
   json["description"] = trial.description;
   if (trial.outcome.kind() == v1::OUTCOME_KIND_OK) {
     AddSpeedup(trial.outcome.speedup(), &json);

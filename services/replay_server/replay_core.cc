@@ -311,8 +311,7 @@ void ReplayCore::Abandon() {
 
 void ReplayCore::CountLocked(const v1::Outcome& outcome,
                              absl::Duration since_request) {
-  const std::string kind =
-      v1::OutcomeKind_Name(outcome.kind()).substr(sizeof("OUTCOME_KIND_") - 1);
+  const std::string kind = OutcomeName(outcome.kind());
   ++(*counts_.mutable_outcomes())[kind];
   const v1::StageTimes& took = outcome.stages();
   StageHistograms& stages = stages_[kind];

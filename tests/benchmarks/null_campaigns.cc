@@ -26,6 +26,7 @@
 #include "replay/device/cpu/cpu_device.h"
 #include "replay/device/cuda/cuda_device.h"
 #include "replay/engine/clock_watch.h"
+#include "replay/engine/evaluator.h"
 #include "replay/unit/unit_store.h"
 #include "services/coordinator/local_campaign.h"
 #include "tests/benchmarks/benchmark_report.h"
@@ -101,7 +102,7 @@ struct Trials {
 
   void Add(const v1::Outcome& outcome, const std::string& code_sha256) {
     ++count;
-    ++kinds[v1::OutcomeKind_Name(outcome.kind()).substr(13)];
+    ++kinds[OutcomeName(outcome.kind())];
     if (outcome.machine_code_sha256() != code_sha256) ++other_code;
     if (outcome.speedup().ci95_low() > 1 && outcome.speedup().ratio() > 1.01)
       ++above_1_percent;
